@@ -1,0 +1,125 @@
+package matcher
+
+import (
+	"sort"
+	"strings"
+
+	"diagnose/parser"
+)
+
+// consequenceTexts are what vLLM's processes say when another one failed. They
+// are the protocol of the engine (v1/engine, v1/executor), not knowledge of a
+// mechanism, so they stand here and not in the catalogue. None is ever a cause.
+var consequenceTexts = []struct {
+	class string // the exception's last name; "" for any
+	text  string // a literal in the text; "" for any
+	kind  string
+}{
+	{"EngineDeadError", "", "engine_dead"},
+	{"MQEngineDeadError", "", "engine_dead"},
+	{"AsyncEngineDeadError", "", "engine_dead"},
+	{"EngineGenerateError", "", "engine_dead"},
+	{"", "Engine core initialization failed. See root cause above", "engine_dead"},
+	{"", "Frontend process failed during engine core initialization", "engine_dead"},
+	{"", "Engine process failed to start. See stack trace for the root cause", "engine_dead"},
+	{"RuntimeError", "Engine process (pid", "engine_dead"},
+	{"", "Engine loop is not running", "engine_dead"},
+	{"", "WorkerProc initialization failed due to an exception in a background process", "worker_relay"},
+	{"RuntimeError", "cancelled", "core_secondary"},
+	{"RuntimeError", "Executor failed.", "core_secondary"},
+	{"CancelledError", "", "shutdown_noise"},
+	{"KeyboardInterrupt", "", "shutdown_noise"},
+	{"SystemExit", "", "shutdown_noise"},
+	{"", "Connection closed by peer", "peer_lost"},
+	{"", "Connection reset by peer", "peer_lost"},
+	{"", "NCCL communicator was aborted", "peer_lost"},
+	{"DistNetworkError", "", "peer_lost"},
+	{"", "recvValue failed", "peer_lost"},
+	{"BrokenPipeError", "", "peer_lost"},
+	{"ConnectionResetError", "", "peer_lost"},
+	{"EOFError", "", "peer_lost"},
+}
+
+// consequenceOf gives the kind of an exception that only reports another
+// failure, "" for one of its own.
+func consequenceOf(e parser.Exception) string {
+	class := lastName(e.Class)
+	for _, c := range consequenceTexts {
+		if c.class != "" && c.class != class {
+			continue
+		}
+		if c.class == "RuntimeError" && c.text == "cancelled" && e.Text != "cancelled" {
+			continue
+		}
+		if c.text == "" || strings.Contains(e.Text, c.text) {
+			return c.kind
+		}
+	}
+	return ""
+}
+
+// relayed gives the worker's error that the core quotes: "Worker failed with
+// error '...', please check the stack trace above for the root cause".
+func relayed(text string) (string, bool) {
+	const head = "Worker failed with error '"
+	i := strings.Index(text, head)
+	if i < 0 {
+		return "", false
+	}
+	t := text[i+len(head):]
+	if j := strings.LastIndex(t, "', please check"); j >= 0 {
+		t = t[:j]
+	}
+	return t, true
+}
+
+func lastName(class string) string { return class[strings.LastIndexByte(class, '.')+1:] }
+
+// consequences counts records by kind and words.
+type consequences map[string]*counted
+
+type counted struct {
+	kind, what string
+	n          int
+	at         parser.Pos
+	last       parser.Pos
+}
+
+func (c consequences) add(kind, what string, at parser.Pos) {
+	k := kind + "\x00" + what
+	e := c[k]
+	if e == nil {
+		if len(c) >= 64 {
+			return
+		}
+		e = &counted{kind: kind, what: what, at: at, last: parser.Pos{Offset: -1}}
+		c[k] = e
+	}
+	// A record that is shown twice (live, while it grows) counts once.
+	if e.last == at {
+		return
+	}
+	e.n, e.last = e.n+1, at
+	if at.Before(e.at) {
+		e.at = at
+	}
+}
+
+func (c consequences) count(kind string) int {
+	n := 0
+	for _, e := range c {
+		if e.kind == kind {
+			n += e.n
+		}
+	}
+	return n
+}
+
+func (c consequences) sorted() []*counted {
+	out := make([]*counted, 0, len(c))
+	for _, e := range c {
+		out = append(out, e)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].at.Before(out[j].at) })
+	return out
+}

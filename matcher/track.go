@@ -1,0 +1,398 @@
+package matcher
+
+import (
+	"strings"
+
+	"diagnose/parser"
+	"diagnose/parser/oom"
+)
+
+// Options are facts that a person gives because the log lacks them, and how to
+// read its times.
+type Options struct {
+	// Set gives flags by name ("max-num-seqs"), as typed.
+	Set map[string]string
+	// KVUsagePct is the KV usage at the crash in percent, nil if not given.
+	KVUsagePct *float64
+	// Year and Zone complete the log's times; 0 and "" leave them incomplete.
+	Year int
+	Zone string
+	// Join takes all sources for one server.
+	Join bool
+}
+
+// Tracker turns the events of a reading into runs and incidents. It is the
+// same for a finished log and for a live one. It is not safe for concurrent
+// use.
+type Tracker struct {
+	cat  *Catalog
+	opt  Options
+	runs []*run
+	cur  map[int]*run         // the newest run of a source
+	pids map[int]map[int]*run // the run of a process, by source and pid
+}
+
+// NewTracker returns a tracker that knows the mechanisms of cat.
+func NewTracker(cat *Catalog, opt Options) *Tracker {
+	return &Tracker{cat: cat, opt: opt, cur: map[int]*run{}, pids: map[int]map[int]*run{}}
+}
+
+// Add takes the next event. An event of a record that was added before, and
+// has grown since, replaces it.
+func (t *Tracker) Add(e parser.Event) {
+	src := e.At.Source
+	if t.opt.Join {
+		src = 0
+	}
+	if t.begins(src, e) {
+		t.begin(src, e)
+	}
+	r := t.runOf(src, e)
+	t.take(r, e)
+}
+
+// begins tells whether an event starts a new run of its source.
+func (t *Tracker) begins(src int, e parser.Event) bool {
+	cur := t.cur[src]
+	switch b := e.Body.(type) {
+	case parser.Banner:
+		return b.Version != "" && (cur == nil || cur.version != "" || cur.hasArgs || cur.over())
+	case parser.Args:
+		return cur == nil || cur.hasArgs || cur.over()
+	case parser.Config:
+		if b.Dump {
+			return false
+		}
+		return cur == nil || cur.configBy[e.Proc.PID] || cur.over()
+	}
+	return false
+}
+
+func (t *Tracker) begin(src int, e parser.Event) {
+	old := t.cur[src]
+	r := newRun(src, len(t.runs), e.At)
+	r.banner, r.apiPID = true, e.Proc.PID
+	t.runs = append(t.runs, r)
+	t.cur[src] = r
+	pids := t.pids[src]
+	if pids == nil {
+		pids = map[int]*run{}
+		t.pids[src] = pids
+	}
+	for pid, other := range pids {
+		// A server that is over, or whose own process starts again, is gone;
+		// its pids may come again. Another one may live on beside the new run.
+		if other.over() || other.apiPID == e.Proc.PID || !other.banner || old == nil {
+			delete(pids, pid)
+		}
+	}
+	delete(pids, e.Proc.PID)
+}
+
+func (t *Tracker) runOf(src int, e parser.Event) *run {
+	r := t.cur[src]
+	if r == nil {
+		r = newRun(src, len(t.runs), e.At)
+		t.runs = append(t.runs, r)
+		t.cur[src] = r
+		t.pids[src] = map[int]*run{}
+	}
+	if e.Proc.PID != 0 {
+		if of := t.pids[src][e.Proc.PID]; of != nil {
+			r = of
+		} else {
+			t.pids[src][e.Proc.PID] = r
+		}
+	}
+	return r
+}
+
+func (t *Tracker) take(r *run, e parser.Event) {
+	if e.Proc.PID != 0 && e.Proc.Name != "" {
+		r.names[e.Proc.PID] = e.Proc.Name
+	}
+	if e.Time != "" {
+		if r.firstTim == "" {
+			r.firstTim = e.Time
+		}
+		r.lastTime = e.Time
+	}
+	if e.Meta.Unit+e.Meta.Pod+e.Meta.Container+e.Meta.Host+e.Meta.Time != "" {
+		r.meta = e.Meta
+	}
+	switch e.Meta.Stream {
+	case "stdout":
+		r.stdout = true
+	case "stderr":
+		r.stderr = true
+	}
+	switch b := e.Body.(type) {
+	case parser.Banner:
+		if b.Version != "" {
+			r.version, r.verAt = b.Version, e.At
+		}
+		if b.Model != "" {
+			r.model, r.modelAt = b.Model, e.At
+		}
+	case parser.Args:
+		t.takeArgs(r, e, b)
+	case parser.Config:
+		t.takeConfig(r, e, b)
+	case parser.Facts:
+		for _, f := range b.List {
+			r.setFact(f, e.Proc)
+		}
+	case parser.Stats:
+		r.addStats(b, e.At, e.Time)
+	case parser.Dump:
+		r.dump[b.Kind] = dumpAt{b, e.At}
+	case parser.Ready:
+		if r.ready == nil {
+			at := e.At
+			r.ready = &at
+		}
+	case parser.Stop:
+		if r.stop == nil {
+			at := e.At
+			r.stop, r.stopText = &at, b.Text
+		}
+	case parser.Ended:
+		at := e.At
+		r.ended = &at
+	case parser.HTTPError:
+		if b.Status == 500 {
+			r.consq.add("http_500", "HTTP 500 answers", e.At)
+			r.dirty = true
+		}
+	case parser.Failure:
+		t.takeFailure(r, e, b)
+		r.dirty = true
+	case parser.Notice:
+		t.takeNotice(r, e, b.Record)
+	}
+}
+
+func (t *Tracker) takeArgs(r *run, e parser.Event, a parser.Args) {
+	r.hasArgs, r.argsAt = true, e.At
+	for name, v := range a.Values {
+		name = strings.ReplaceAll(name, "-", "_")
+		text := v.Text()
+		if name == "device_memory_utilization" {
+			name = "gpu_memory_utilization" // its second name from 0.31.0
+		}
+		val := textValue(text)
+		if !val.Known() {
+			continue
+		}
+		f := fact{Value: val, at: []parser.Pos{e.At}, grade: Established, basis: "arguments"}
+		f.text = text
+		r.args[name] = f
+	}
+	if m, ok := r.args["model"]; ok && r.model == "" {
+		r.model, r.modelAt = m.text, e.At
+	}
+}
+
+func (t *Tracker) takeConfig(r *run, e parser.Event, c parser.Config) {
+	if !c.Dump {
+		r.configBy[e.Proc.PID] = true
+	}
+	if r.version == "" {
+		r.version, r.verAt = c.Version, e.At
+	}
+	for name, raw := range c.Values {
+		if _, ok := r.config[name]; ok && c.Dump {
+			continue
+		}
+		text := strings.Trim(raw, `'"`)
+		if v := textValue(text); v.Known() && len(text) < 200 {
+			f := fact{Value: v, at: []parser.Pos{e.At}, grade: Established, basis: "config"}
+			f.text = text
+			r.config[name] = f
+		}
+	}
+	if m, ok := r.config["model"]; ok && r.model == "" {
+		r.model, r.modelAt = m.text, e.At
+	}
+}
+
+// failure is a record with an exception.
+type failure struct {
+	ev   parser.Event
+	rec  *parser.Record
+	exs  []parser.Exception
+	ooms []*oom.Message // one an exception, nil where it is none
+	// own indexes the first exception that is a failure of its own, -1 if the
+	// record only reports another one.
+	own int
+	// relay marks an own that is quoted from a worker by the core.
+	relay bool
+	kind  string // of a consequence
+	fatal bool   // the process or the engine dies of it
+}
+
+// fatalHeads begin records after which the engine is dead.
+var fatalHeads = []string{
+	"EngineCore encountered a fatal error", "EngineCore failed to start", "EngineCore hit an exception",
+	"WorkerProc failed to start", "WorkerProc failed", "RayWorkerProc failed", "Engine background task failed",
+}
+
+func (t *Tracker) takeFailure(r *run, e parser.Event, b parser.Failure) {
+	f := &failure{ev: e, rec: b.Record, exs: b.Exceptions, own: -1}
+	f.ooms = make([]*oom.Message, len(f.exs))
+	for i := range f.exs {
+		x := &f.exs[i]
+		if q, ok := relayed(x.Text); ok {
+			x.Text = q
+			f.relay = true
+		}
+		if m, ok := parseOOM(*x); ok {
+			f.ooms[i] = &m
+		}
+		if f.own < 0 {
+			if k := consequenceOf(*x); k == "" {
+				f.own = i
+			} else if f.kind == "" {
+				f.kind = k
+			}
+		}
+	}
+	first := b.Record.First()
+	for _, h := range fatalHeads {
+		f.fatal = f.fatal || strings.HasPrefix(first, h)
+	}
+	if f.own >= 0 && f.exs[f.own].Class == "" && len(f.exs[f.own].Frames) > 0 && onlyClientFrames(f.exs[f.own]) {
+		// A front end's traceback that was cut: the output handler waiting for
+		// a core that is gone.
+		f.own, f.kind = -1, "engine_dead"
+	}
+	if f.own < 0 {
+		r.consq.add(f.kind, consequenceName(f, r), e.At)
+	}
+	for i, old := range r.failures {
+		if old.rec.At() == b.Record.At() {
+			r.failures[i] = f
+			return
+		}
+	}
+	if f.own < 0 && f.kind == "engine_dead" && r.consq.count("engine_dead") > 8 {
+		return // counted; hundreds of them say the same
+	}
+	if len(r.failures) < maxFailures {
+		r.failures = append(r.failures, f)
+	} else {
+		r.dropped++
+	}
+}
+
+// parseOOM reads an out-of-memory from an exception, joining a text that a
+// terminal broke.
+func parseOOM(x parser.Exception) (oom.Message, bool) {
+	text := x.Text
+	if x.Class != "" {
+		text = x.Class + ": " + x.Text
+	}
+	if strings.Contains(x.Text, "\n") {
+		if m, ok := oom.Parse(text); ok && m.Unallocated != nil {
+			return m, true
+		}
+		if m, ok := oom.Parse(oom.Unwrap(strings.Split(text, "\n"))); ok {
+			return m, true
+		}
+	}
+	return oom.Parse(text)
+}
+
+// onlyClientFrames tells whether a traceback stays in the front end.
+func onlyClientFrames(x parser.Exception) bool {
+	for _, f := range x.Frames {
+		if strings.Contains(f.File, "/async_llm.py") || strings.Contains(f.File, "/core_client.py") {
+			return true
+		}
+	}
+	return false
+}
+
+func consequenceName(f *failure, r *run) string {
+	class := "error"
+	for _, x := range f.exs {
+		if consequenceOf(x) == f.kind && x.Class != "" {
+			class = lastName(x.Class)
+		}
+	}
+	name := r.name(f.ev.Proc)
+	if name == "" {
+		name = "output without a process prefix"
+	}
+	return class + " in " + name
+}
+
+// lineHit is a line without an exception that a mechanism knows.
+type lineHit struct {
+	ev    parser.Event
+	rec   *parser.Record
+	entry *Entry
+	sig   *Signature
+	text  string
+	n     int // how many such lines
+	last  parser.Pos
+	vars  map[string]Value
+}
+
+func (t *Tracker) takeNotice(r *run, e parser.Event, rec *parser.Record) {
+	text := rec.First()
+	if len(rec.Lines) > 1 {
+		var b strings.Builder
+		for i, l := range rec.Lines {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(l.Text)
+		}
+		text = b.String()
+	}
+	r.repeated = r.repeated || strings.Contains(text, "x across cluster]")
+	r.suppress = r.suppress || rec.Level == parser.Raw && strings.HasPrefix(text, "Suppressed ") && strings.HasSuffix(strings.TrimSpace(text), "unit")
+	if rec.Level >= parser.Error {
+		r.sawError = true
+		for _, h := range fatalHeads {
+			if strings.HasPrefix(text, h) {
+				r.dirty = true
+			}
+		}
+	}
+	if rec.Level == parser.Raw {
+		if d, tried, free, total, _, ok := oom.ParseWarningW(text); ok {
+			r.warnW[rec.Proc.Name] = warnAt{device: d, tried: tried, free: free, total: total, at: e.At}
+			return
+		}
+	}
+	for _, entry := range t.cat.Entries {
+		for i := range entry.Match.Signatures {
+			s := &entry.Match.Signatures[i]
+			if !s.onLine(rec.Level) || !s.textMatches(text) {
+				continue
+			}
+			t.takeLine(r, e, rec, entry, s, text)
+			return
+		}
+	}
+}
+
+func (t *Tracker) takeLine(r *run, e parser.Event, rec *parser.Record, entry *Entry, s *Signature, text string) {
+	if entry.Role == "benign" || entry.Role == "explain" {
+		return
+	}
+	for _, l := range r.lines {
+		if l.entry == entry && l.sig == s && !l.ev.At.Before(r.start) {
+			if l.ev.At != e.At && l.last.Before(e.At) {
+				l.n, l.last = l.n+1, e.At
+			}
+			return
+		}
+	}
+	if len(r.lines) < maxLines {
+		r.lines = append(r.lines, &lineHit{ev: e, rec: rec, entry: entry, sig: s, text: text, n: 1, last: e.At, vars: s.capture(text)})
+		r.dirty = true
+	}
+}

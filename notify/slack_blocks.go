@@ -1,0 +1,294 @@
+package notify
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"diagnose/matcher"
+)
+
+// slackView is what a message is built from.
+type slackView struct {
+	Notice
+	tool     matcher.Tool
+	mentions []string // markup, only where someone is to be paged
+	repeats  int      // notices since the last message, for a roll-up
+}
+
+// room says how much of each part is shown. A message that comes out too long
+// as a whole is built again with the next, smaller one.
+type room struct {
+	summary, step, steps, quotes, quote, field, context int
+}
+
+func rooms() []room {
+	return []room{
+		{summary: 1500, step: 700, steps: 3, quotes: 6, quote: 300, field: 200, context: 300},
+		{summary: 900, step: 400, steps: 3, quotes: 4, quote: 200, field: 120, context: 160},
+		{summary: 400, step: 250, steps: 2, quotes: 3, quote: 120, field: 60, context: 90},
+		{summary: 160, step: 120, steps: 1, quotes: 1, quote: 60, field: 30, context: 60},
+	}
+}
+
+// build makes the root message of an incident: the largest form that keeps all
+// of Slack's limits, and plain text if none does.
+func (v slackView) build() slackMessage {
+	text := v.fallback()
+	for _, r := range rooms() {
+		m := slackMessage{Text: text, Blocks: v.blocks(r)}
+		if m.validate() == nil {
+			return m
+		}
+	}
+	return slackMessage{Text: text}
+}
+
+// fallback is the line on a phone's lock screen and for a screen reader.
+func (v slackView) fallback() string {
+	var b strings.Builder
+	if v.Event == EventTest {
+		b.WriteString("Test: ")
+	} else if c := condition(v.Notice); c != "open" {
+		b.WriteString(strings.ToUpper(c[:1]) + c[1:] + ": ")
+	}
+	b.WriteString(slackInline(headline(v.Incident), 200))
+	if s := v.Incident.Verdict.Summary; s != "" {
+		b.WriteString(". " + slackInline(s, 240))
+	}
+	b.WriteString(" [" + slackInline(v.Incident.ID, 64) + "]")
+	return b.String()
+}
+
+func (v slackView) blocks(r room) []slackBlock {
+	out := []slackBlock{v.header(), section(v.verdict(r))}
+	if f := v.fields(r); len(f) > 0 {
+		out = append(out, slackBlock{Type: "section", Fields: f})
+	}
+	for _, s := range v.steps(r) {
+		out = append(out, section(s))
+	}
+	if s := v.doNot(r); s != "" {
+		out = append(out, section(s))
+	}
+	if s := v.evidence(r); s != "" {
+		out = append(out, section(s))
+	}
+	return append(out, slackBlock{Type: "context", Elements: v.context(r)})
+}
+
+// header carries the one status mark.
+func (v slackView) header() slackBlock {
+	mark := "🔴 "
+	switch {
+	case v.Event == EventTest:
+		mark = "🔵 "
+	case over(v.Notice):
+		mark = "🟢 "
+	case condition(v.Notice) != "open":
+		mark = "🟡 "
+	}
+	return slackBlock{Type: "header", Text: plainText(mark + breakMentions(cut(headline(v.Incident), slackMaxHeader-len(mark)-10)))}
+}
+
+func (v slackView) verdict(r room) string {
+	var lines []string
+	if len(v.mentions) > 0 {
+		lines = append(lines, strings.Join(v.mentions, " "))
+	}
+	i := v.Incident
+	lines = append(lines, slackInline(i.Verdict.Summary, r.summary))
+	know := "confidence " + slackInline(i.Verdict.Confidence, 20)
+	if m := deref(i.Verdict.Mechanism); m != "" {
+		know += " · mechanism " + slackInline(m, 80)
+	}
+	know += " · " + condition(v.Notice)
+	if v.Delayed > 0 {
+		know += " · this notice was delayed " + waited(v.Delayed)
+	}
+	return strings.TrimSpace(strings.Join(append(lines, "_"+know+"_"), "\n"))
+}
+
+func (v slackView) fields(r room) []slackText {
+	var out []slackText
+	add := func(name, value string) {
+		if value != "" && len(out) < slackMaxFields {
+			out = append(out, mrkdwn("*"+name+"*\n"+slackInline(value, r.field)))
+		}
+	}
+	i := v.Incident
+	if o := firstNumbers(i.OOM); o != nil {
+		size := func(n *int64) string {
+			if n == nil {
+				return ""
+			}
+			return bytesText(*n)
+		}
+		add("Tried", size(o.TriedBytes))
+		add("Free", size(o.FreeBytes))
+		add("Total", size(o.TotalBytes))
+	}
+	add("KV cache", kvText(i.KVCache))
+	add("Token budget", flagText(i.Engine, "max-num-batched-tokens"))
+	add("GPU memory utilization", flagText(i.Engine, "gpu-memory-utilization"))
+	add("vLLM", deref(i.Engine.Version))
+	add("Failed", ranksText(i.Ranks))
+	if i.Phase != "unknown" {
+		add("Phase", i.Phase)
+	}
+	return out
+}
+
+// firstNumbers is the failed allocation of the earliest rank that printed one.
+func firstNumbers(list []matcher.OOM) *matcher.OOM {
+	for k := range list {
+		if !list[k].Masked {
+			return &list[k]
+		}
+	}
+	return nil
+}
+
+func kvText(k *matcher.KVCache) string {
+	if k == nil || k.UsagePct == nil {
+		return ""
+	}
+	s := strconv.FormatFloat(*k.UsagePct, 'f', 1, 64) + " % used"
+	if k.Running != nil && k.Waiting != nil {
+		s += fmt.Sprintf(", %d running, %d waiting", *k.Running, *k.Waiting)
+	}
+	return s
+}
+
+func flagText(e matcher.Engine, name string) string {
+	f, ok := e.Flags[name]
+	if !ok {
+		return ""
+	}
+	if f.Basis == "default" {
+		return f.Value + " (default)"
+	}
+	return f.Value
+}
+
+func ranksText(ranks []matcher.Rank) string {
+	if len(ranks) == 0 {
+		return ""
+	}
+	names := make([]string, 0, 4)
+	for _, r := range ranks[:min(len(ranks), 4)] {
+		names = append(names, r.Process)
+	}
+	s := strings.Join(names, ", ")
+	if extra := len(ranks) - len(names); extra > 0 {
+		s += fmt.Sprintf(" and %d more", extra)
+	}
+	return s
+}
+
+// steps are at most three sections: a title, what to copy, one line of
+// arithmetic.
+func (v slackView) steps(r room) []string {
+	var out []string
+	for k, rem := range v.Incident.Remedies[:min(len(v.Incident.Remedies), r.steps)] {
+		s := fmt.Sprintf("*%d. %s*", k+1, slackInline(rem.Title, 150))
+		if lines := changes(rem); len(lines) > 0 {
+			s += "\n" + slackFence(strings.Join(lines, "\n"), r.step)
+		}
+		if why := reasonLine(rem); why != "" {
+			s += "\n" + slackInline(why, r.step/2)
+		}
+		if k == 0 {
+			s = "*Do this*\n" + s
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func (v slackView) doNot(r room) string {
+	var lines []string
+	for _, d := range v.Incident.DoNot[:min(len(v.Incident.DoNot), 2)] {
+		lines = append(lines, "*Do not* "+slackInline(d.Change, r.field)+": "+slackInline(d.Because, r.step/2))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// evidence quotes the root's text and the statements, each with its position.
+func (v slackView) evidence(r room) string {
+	var lines []string
+	add := func(at *matcher.At, text string) {
+		if text = oneLine(text); text == "" || len(lines) == r.quotes {
+			return
+		}
+		if p := position(v.Sources, at); p != "" {
+			text = cut(p, 80) + "  " + text
+		}
+		lines = append(lines, cut(text, r.quote))
+	}
+	i := v.Incident
+	for k, line := range strings.Split(i.Root.Text, "\n") {
+		if k >= 3 {
+			break
+		}
+		at := i.Root.At
+		if k > 0 {
+			at = nil
+		}
+		add(at, line)
+	}
+	for _, e := range i.Evidence {
+		var at *matcher.At
+		if len(e.At) > 0 {
+			at = &e.At[0]
+		}
+		text := e.Statement
+		if e.Grade != "" && e.Grade != matcher.Established {
+			text += " (" + string(e.Grade) + ")"
+		}
+		add(at, text)
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return "*Evidence*\n" + slackFence(strings.Join(lines, "\n"), slackMaxSection-len("*Evidence*\n"))
+}
+
+func (v slackView) context(r room) []slackText {
+	i := v.Incident
+	var out []slackText
+	add := func(s string) {
+		if s != "" && len(out) < slackMaxElements {
+			out = append(out, mrkdwn(s))
+		}
+	}
+	add("incident " + slackInline(i.ID, 64) + " · " + plural(max(i.Occurrences, 1), "occurrence", "occurrences"))
+	add(slackInline(seenText(v.Notice), r.context))
+	if v.tool.Version != "" {
+		add("diagnose " + slackInline(v.tool.Version, 40) + ", catalogue " + slackInline(v.tool.Catalog, 40))
+	}
+	if len(i.Missing) > 0 {
+		add("not known: " + slackInline(i.Missing[0], r.context))
+	}
+	if len(i.References) > 0 {
+		add("see " + slackInline(strings.Join(i.References[:min(len(i.References), 4)], ", "), r.context))
+	}
+	return out
+}
+
+// seenText says when, as far as the log gives it, and when it was noticed.
+func seenText(n Notice) string {
+	t := n.Incident.Time
+	var parts []string
+	switch {
+	case t.First != nil && t.Last != nil && *t.First != *t.Last:
+		parts = append(parts, "first "+*t.First+", last "+*t.Last)
+	case t.First != nil:
+		parts = append(parts, "at "+*t.First)
+	}
+	if !n.Time.IsZero() {
+		parts = append(parts, "noticed "+n.Time.UTC().Format(time.RFC3339))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,31 @@
+// Package framing takes off what wrappers put around a log line and joins the
+// lines that they split: docker json-file, CRI, docker compose, journald,
+// syslog, kubectl, time stamps. It also removes terminal colour.
+//
+// A Decoder takes physical lines and gives inner lines, as the process wrote
+// them. It looks at each line anew, so one file may mix wrappers, and only at
+// the first bytes: what merely appears later in a line is never read as a
+// wrapper. Layers are taken off repeatedly, at most four. A line that fits no
+// form exactly comes back unchanged, the same bytes, not a copy.
+//
+// A piece that its wrapper marks as unfinished is held per stream until its
+// end. An inner line therefore can come after lines that began later; its At
+// is that of its first piece. Held tells a reader how far it may forget.
+//
+// What can be lost or wrong:
+//   - of a joined line longer than the limit the middle is dropped and counted
+//     in Cut; of one object with more than 4096 inner lines the middle lines;
+//   - pieces of unfinished lines over 16 streams: the oldest is given out as it
+//     is;
+//   - the names of compose, stern and kubetail are believed where a line of an
+//     engine follows, and from then on for every line with the same name. A
+//     raw line before the first such line keeps its prefix;
+//   - "docker logs -t" repeats its time in the middle of a line over 16 KiB,
+//     and journald in its short form breaks a line over 48 KiB without a mark:
+//     neither can be told from text, so neither is joined;
+//   - lines wrapped by a terminal's width are left to the grammar of the
+//     message, which takes any white space.
+//
+// The package does no I/O and reads no clock. A Decoder is for one source and
+// one goroutine.
+package framing
