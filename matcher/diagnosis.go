@@ -100,7 +100,14 @@ type Incident struct {
 	Verify     []string `json:"verify"`
 	Missing    []string `json:"missing"`
 	References []string `json:"references"`
+
+	// printed is the root's time as the log prints it.
+	printed string
 }
+
+// PrintedTime is the root's time as the log prints it ("11-30 02:27:33"), ""
+// for raw output.
+func (i Incident) PrintedTime() string { return i.printed }
 
 // Time bounds an incident. First and Last are RFC 3339 where the log gives
 // year and zone, else nil; Basis says what the log gives.

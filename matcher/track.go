@@ -17,8 +17,9 @@ type Options struct {
 	// Year and Zone complete the log's times; 0 and "" leave them incomplete.
 	Year int
 	Zone string
-	// Join takes all sources for one server.
-	Join bool
+	// Servers tells for each input which server it belongs to; inputs that it
+	// does not name are a server each.
+	Servers []int
 }
 
 // Tracker turns the events of a reading into runs and incidents. It is the
@@ -41,8 +42,8 @@ func NewTracker(cat *Catalog, opt Options) *Tracker {
 // has grown since, replaces it.
 func (t *Tracker) Add(e parser.Event) {
 	src := e.At.Source
-	if t.opt.Join {
-		src = 0
+	if src < len(t.opt.Servers) {
+		src = t.opt.Servers[src]
 	}
 	if t.begins(src, e) {
 		t.begin(src, e)

@@ -60,9 +60,11 @@ type slackBotState struct {
 	Render  string `json:"render,omitempty"`
 	Next    int    `json:"next,omitempty"`
 	Whole   bool   `json:"whole,omitempty"`
-	// Afresh counts how often the message was lost; beyond maxAfresh the thread
-	// is given up, so that a channel that refuses replies gets no second copy.
-	Afresh int `json:"afresh,omitempty"`
+	// Afresh counts how often the message was lost. Where it is lost again and
+	// again (a workspace that forbids edits, a channel without threads), the
+	// last one is left as it is: Frozen.
+	Afresh int  `json:"afresh,omitempty"`
+	Frozen bool `json:"frozen,omitempty"`
 	// Plain is set when Slack refused the blocks.
 	Plain bool `json:"plain,omitempty"`
 	// Paged is set once the first message was posted with its mentions.
@@ -70,7 +72,7 @@ type slackBotState struct {
 }
 
 const (
-	maxAfresh = 3
+	maxAfresh = 2
 	// maxTold bounds the memory of an incident that goes on for ever.
 	maxTold = 100
 	// defaultUpdateEvery keeps far below chat.update's 50 a minute.
@@ -132,7 +134,7 @@ func (b *SlackBot) step(ctx context.Context, n Notice, st slackBotState) (next s
 	if m, then, broadcast, ok := b.reply(n, st); ok {
 		return b.postReply(ctx, st, m, then, broadcast)
 	}
-	if st.Root != sum {
+	if st.Root != sum && !st.Frozen {
 		return b.updateRoot(ctx, st, root, sum)
 	}
 	return st, false, nil
@@ -175,8 +177,9 @@ func (b *SlackBot) postRoot(ctx context.Context, n Notice, st slackBotState, m s
 		return b.refused(st, err)
 	}
 	st.Channel, st.TS, st.Root, st.RootAt, st.Paged = channel, ts, sum, b.o.Now(), true
-	// What had happened before the first message is in it: the thread tells
-	// only what comes after, unless the incident was told before.
+	if n.Event == EventTest {
+		return st, false, nil
+	}
 	_, _, _, more := b.reply(n, st)
 	return st, more, nil
 }
@@ -196,35 +199,43 @@ func (b *SlackBot) updateRoot(ctx context.Context, st slackBotState, m slackMess
 	return st, false, nil
 }
 
-// reply picks the next reply and the memory once it is told: first the whole
-// diagnosis, then what happened.
+// reply picks the next reply and the memory once it is told: what needs a
+// person first, then the whole diagnosis, then what else happened.
 func (b *SlackBot) reply(n Notice, st slackBotState) (m slackMessage, then slackBotState, broadcast, ok bool) {
-	if st.Afresh > maxAfresh {
-		return slackMessage{}, st, false, false
+	var rest *happening
+	for _, h := range happenings(n) {
+		if slices.Contains(st.Told, h.key) || st.Frozen && !h.escalate && !h.recovery {
+			continue
+		}
+		if h.escalate {
+			m, then = tell(n, st, h, mentionsOf(n))
+			return m, then, true, true
+		}
+		if rest == nil {
+			rest = &h
+		}
 	}
 	then = st
 	if m, ok := b.nextDetail(n.Incident, &then); ok {
 		return plainIf(st.Plain, m), then, false, true
 	}
-	for _, h := range happenings(n) {
-		if slices.Contains(st.Told, h.key) {
-			continue
-		}
-		var mentions []string
-		if h.escalate {
-			mentions = mentionsOf(n)
-		}
-		then.Told = append(slices.Clone(st.Told), h.key)
-		then.Told = then.Told[max(0, len(then.Told)-maxTold):]
-		return plainIf(st.Plain, slackReply(n.Incident.ID, h.text, mentions)), then, h.escalate, true
+	if rest == nil {
+		return slackMessage{}, st, false, false
 	}
-	return slackMessage{}, st, false, false
+	m, then = tell(n, st, *rest, nil)
+	return m, then, false, true
+}
+
+func tell(n Notice, st slackBotState, h happening, mentions []string) (slackMessage, slackBotState) {
+	told := append(slices.Clone(st.Told), h.key)
+	st.Told = told[max(0, len(told)-maxTold):]
+	return plainIf(st.Plain, slackReply(n.Incident.ID, h.text, mentions)), st
 }
 
 // nextDetail is the next part of the whole diagnosis. A diagnosis that changed
 // in the middle is told from its start again.
 func (b *SlackBot) nextDetail(i matcher.Incident, then *slackBotState) (slackMessage, bool) {
-	if b.o.Render == nil {
+	if b.o.Render == nil || then.Frozen {
 		return slackMessage{}, false
 	}
 	sum := assessment(i)
@@ -258,7 +269,11 @@ func (b *SlackBot) postReply(ctx context.Context, st slackBotState, m slackMessa
 	if err != nil {
 		return st, false, err
 	}
-	if _, _, err := c.post(ctx, st.Channel, st.TS, broadcast, m); err != nil {
+	thread := st.TS
+	if st.Frozen {
+		thread = ""
+	}
+	if _, _, err := c.post(ctx, st.Channel, thread, broadcast, m); err != nil {
 		return b.lost(st, err)
 	}
 	// The next step decides whether this was all.
@@ -269,14 +284,14 @@ func (b *SlackBot) postReply(ctx context.Context, st slackBotState, m slackMessa
 // the incident is told afresh.
 func (b *SlackBot) lost(st slackBotState, err error) (slackBotState, bool, error) {
 	var e *Error
-	if !errors.As(err, &e) || !rootGone(e.Code) {
+	if !errors.As(err, &e) || !rootGone(e.Code) || st.Frozen {
 		return b.refused(st, err)
 	}
-	fresh := slackBotState{Afresh: st.Afresh + 1, Plain: st.Plain, Paged: st.Paged, Told: st.Told}
-	if fresh.Afresh > maxAfresh+1 {
-		return st, false, err
+	if st.Afresh == maxAfresh {
+		st.Frozen = true
+		return st, true, nil
 	}
-	return fresh, true, nil
+	return slackBotState{Afresh: st.Afresh + 1, Plain: st.Plain, Paged: st.Paged, Told: st.Told}, true, nil
 }
 
 // refused falls back to plain text when Slack does not take the blocks.

@@ -32,7 +32,7 @@ func slackReason(word string) (Reason, bool) {
 func rootGone(word string) bool {
 	switch word {
 	case "message_not_found", "channel_not_found", "cant_update_message", "edit_window_closed", "thread_not_found",
-		"cannot_reply_to_message", "is_inactive", "msg_too_long", "restricted_action_non_threadable_channel":
+		"cannot_reply_to_message", "msg_too_long", "restricted_action_non_threadable_channel":
 		return true
 	}
 	return false

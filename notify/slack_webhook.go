@@ -121,7 +121,7 @@ func (w *SlackWebhook) next(n Notice, st slackWebhookState) (slackMessage, slack
 			if then.Recovered {
 				continue
 			}
-			then.Recovered = true
+			then.Recovered, then.Last, then.Count = true, now, count
 			return w.short(n, h.text, nil), then, nil
 		}
 		return w.short(n, h.text, mentionsOf(n)), then, nil

@@ -227,8 +227,12 @@ func (p *Parser) config(h head, at Pos, meta framing.Meta, s string, dump bool) 
 }
 
 func namespace(s string) map[string]pyrepr.Value {
+	out := map[string]pyrepr.Value{}
 	v, _, _ := pyrepr.Parse(s)
-	return v.Fields()
+	for _, e := range v.Entries {
+		out[e.Key.Text()] = e.Value
+	}
+	return out
 }
 
 func firstWord(s string) string {

@@ -8,6 +8,9 @@ import (
 	"diagnose/matcher"
 )
 
+// maxValue is longer than any value that a remedy computes.
+const maxValue = 500
+
 // Command gives the settings of a remedy as pieces of a command line, each to
 // be kept whole: first the environment ("NAME=value"), then the flags, sizes in
 // bytes last. Values are quoted for a POSIX shell where they need it. What is
@@ -25,8 +28,8 @@ func Command(r matcher.Remedy) []string {
 	})
 	var out []string
 	for _, k := range keys {
-		value := SafeText(r.Set[k])
-		name, env := strings.CutPrefix(SafeText(k), "env:")
+		value := clip(SafeText(shorten(r.Set[k])), maxValue)
+		name, env := strings.CutPrefix(word(k), "env:")
 		switch {
 		case env:
 			out = append(out, shellWord(name)+"="+shellWord(value))

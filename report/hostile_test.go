@@ -73,7 +73,7 @@ func TestHostileText(t *testing.T) {
 	for name, s := range hostileCases {
 		t.Run(name, func(t *testing.T) {
 			d := hostileDocument(s)
-			for _, width := range []int{40, 80, 200} {
+			for _, width := range []int{40, 80} {
 				got := render(t, text(report.Options{Width: width}), d)
 				safeOutput(t, got)
 				if len(s) > 1<<16 && len(got) > 1<<18 {
@@ -90,7 +90,9 @@ func TestHostileText(t *testing.T) {
 					t.Errorf("the page has %q", tag)
 				}
 			}
-			render(t, report.JSON, d)
+			if len(s) < 1<<16 {
+				render(t, report.JSON, d)
+			}
 		})
 	}
 }

@@ -18,7 +18,7 @@ var pageTemplate string
 // image, no link. It follows the reader's choice of light or dark.
 func HTML(w io.Writer, d matcher.Document, o Options) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"lines":   func(q quote) string { return strings.Join(q.wrapped(quoteWidth), "\n") },
+		"lines":   func(q quote) string { return strings.Join(q.essential(quoteWidth), "\n") },
 		"where":   quote.where,
 		"command": func(s step) string { return strings.Join(commandLines(s.Command, quoteWidth), "\n") },
 		"parts":   step.parts,

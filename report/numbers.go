@@ -1,7 +1,9 @@
 package report
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"diagnose/matcher"
 )
@@ -17,47 +19,34 @@ func (v viewer) numbers(s *section, i matcher.Incident) {
 		if len(i.OOM) > 1 && o.FreeBytes != nil {
 			t.Title += ", least free of " + counted(len(i.OOM), "rank")
 		}
+		t.Others = others(v, i.OOM, worst, v.oomLine)
 		s.Numbers = append(s.Numbers, t)
-	}
-	shown := 0
-	for n, o := range i.OOM {
-		if n == worst {
-			continue
-		}
-		if shown == v.limit(len(i.OOM)-1, maxRanks) {
-			s.Ranks = append(s.Ranks, more(len(i.OOM)-1-shown))
-			break
-		}
-		shown++
-		s.Ranks = append(s.Ranks, v.oomLine(o))
 	}
 	if len(i.Budget) == 0 {
 		return
 	}
 	main := 0
 	if worst >= 0 {
-		for n, b := range i.Budget {
-			if sameGPU(b, i.OOM[worst]) {
-				main = n
-				break
-			}
+		main = max(0, slices.IndexFunc(i.Budget, func(b matcher.Budget) bool { return sameGPU(b, i.OOM[worst]) }))
+	}
+	t := v.budgetTable(i.Budget[main])
+	t.Others = others(v, i.Budget, main, func(b matcher.Budget) string { return "budget of " + v.budgetLine(b) })
+	s.Numbers = append(s.Numbers, t)
+}
+
+// others gives a line for each entry but one.
+func others[T any](v viewer, list []T, but int, line func(T) string) []string {
+	var out []string
+	limit := v.limit(len(list)-1, maxRanks)
+	for n, x := range list {
+		if n != but && len(out) < limit {
+			out = append(out, line(x))
 		}
 	}
-	if t := v.budgetTable(i.Budget[main]); len(t.Rows) > 0 {
-		s.Numbers = append(s.Numbers, t)
+	if m := more(len(list) - 1 - limit); m != "" {
+		out = append(out, m)
 	}
-	shown = 0
-	for n, b := range i.Budget {
-		if n == main {
-			continue
-		}
-		if shown == v.limit(len(i.Budget)-1, maxRanks) {
-			s.Ranks = append(s.Ranks, more(len(i.Budget)-1-shown))
-			break
-		}
-		shown++
-		s.Ranks = append(s.Ranks, "budget of "+v.budgetLine(b))
-	}
+	return out
 }
 
 func sameGPU(b matcher.Budget, o matcher.OOM) bool {
@@ -134,16 +123,13 @@ func withRef(s, ref string) string {
 }
 
 func (v viewer) budgetTable(b matcher.Budget) table {
-	t := table{Title: "budget"}
-	if w := who(b.Process, b.GPU); w != "" {
-		t.Title = "budget of " + w
-	}
+	t := table{Title: strings.TrimSpace("budget of " + who(b.Process, b.GPU))}
 	for _, p := range budgetParts(b) {
 		if p.part == nil {
 			continue
 		}
 		t.Rows = append(t.Rows, row{
-			Label: p.label, Value: p.text(), Grade: prose(string(p.part.Grade)), Ref: v.names.Ref(p.part.At),
+			Label: p.label, Value: p.text(), Grade: word(string(p.part.Grade)), Ref: v.names.Ref(p.part.At),
 		})
 	}
 	return t

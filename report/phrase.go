@@ -12,7 +12,7 @@ import (
 func Headline(i matcher.Incident, title string) string {
 	cause := prose(title)
 	if cause == "" && i.Verdict.Mechanism != nil {
-		cause = prose(*i.Verdict.Mechanism)
+		cause = word(*i.Verdict.Mechanism)
 	}
 	what := failed(i)
 	if i.Verdict.Family == "unknown" {
@@ -116,7 +116,7 @@ func className(class string) string {
 	case "unknown", "":
 		return "unknown cause"
 	}
-	return prose(class)
+	return word(class)
 }
 
 // gradeName marks how sure a remedy is.
@@ -127,15 +127,15 @@ func gradeName(grade string) string {
 	case "field_report":
 		return "field report"
 	}
-	return prose(grade)
+	return word(grade)
 }
 
+// phaseName says when it happened; the usual case, at run time, goes without
+// saying.
 func phaseName(phase string) string {
 	switch phase {
 	case "startup":
 		return "while starting"
-	case "runtime":
-		return "at run time"
 	case "shutdown":
 		return "while stopping"
 	}

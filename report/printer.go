@@ -35,6 +35,9 @@ func (p *printer) paint(s style, text string) string {
 	return string(s) + text + styleReset
 }
 
+// lines is how many lines there are so far.
+func (p *printer) lines() int { return bytes.Count(p.b.Bytes(), []byte{'\n'}) }
+
 func (p *printer) blank() { p.b.WriteByte('\n') }
 
 func (p *printer) line(parts ...string) {
@@ -65,28 +68,33 @@ func (p *printer) block(b block) {
 	if hang == 0 {
 		hang = columns(first)
 	}
-	text := b.text
-	if b.tail != "" {
-		text += " " + b.tail
+	lines := wrapHanging(b.text, p.width-columns(first), p.width-hang)
+	// A tail that would be broken stands on a line of its own.
+	last, room := len(lines)-1, p.width-hang
+	if last == 0 {
+		room = p.width - columns(first)
 	}
-	lines := wrapHanging(text, p.width-columns(first), p.width-hang)
+	tails := []string{}
+	joined := b.tail != "" && columns(lines[last])+1+columns(b.tail) <= room
+	if b.tail != "" && !joined {
+		tails = wrap(b.tail, p.width-hang)
+	}
 	for i, l := range lines {
-		body, tail := l, ""
-		if i == len(lines)-1 && b.tail != "" {
-			if s, ok := strings.CutSuffix(l, b.tail); ok {
-				body, tail = s, b.tail
+		lead, strong := strings.Repeat(" ", hang), ""
+		if i == 0 {
+			lead = strings.Repeat(" ", b.indent) + p.paint(b.leadStyle, b.lead)
+			if b.strong != "" && strings.HasPrefix(l, b.strong) {
+				strong, l = b.strong, l[len(b.strong):]
 			}
 		}
-		strong := ""
-		if i == 0 && b.strong != "" && strings.HasPrefix(body, b.strong) {
-			strong, body = b.strong, body[len(b.strong):]
+		parts := []string{lead, p.paint(styleTitle, strong), p.paint(b.textStyle, l)}
+		if i == last && joined {
+			parts = append(parts, " ", p.paint(styleDim, b.tail))
 		}
-		painted := p.paint(styleTitle, strong) + p.paint(b.textStyle, body) + p.paint(styleDim, tail)
-		if i == 0 {
-			p.line(strings.Repeat(" ", b.indent), p.paint(b.leadStyle, b.lead), painted)
-		} else {
-			p.line(strings.Repeat(" ", hang), painted)
-		}
+		p.line(parts...)
+	}
+	for _, l := range tails {
+		p.line(strings.Repeat(" ", hang), p.paint(styleDim, l))
 	}
 }
 

@@ -26,13 +26,10 @@ func NamesOf(d matcher.Document, given []string) Names {
 		default:
 			names[i] = shortest(d.Inputs, i)
 		}
-		names[i] = clip(SafeText(names[i]), maxName)
+		names[i] = word(names[i])
 	}
 	return names
 }
-
-// maxName keeps a file name from filling the screen.
-const maxName = 200
 
 // shortest is the tail of input i's path that no other input's path ends in.
 func shortest(inputs []matcher.Input, i int) string {
@@ -71,7 +68,7 @@ const maxRefs = 4
 func (n Names) Refs(at []matcher.At, limit int) string {
 	var b strings.Builder
 	for i, a := range at {
-		if limit >= 0 && i >= limit {
+		if limit >= 0 && i >= limit && len(at) > limit+1 {
 			fmt.Fprintf(&b, " and %s more", grouped(int64(len(at)-i)))
 			break
 		}

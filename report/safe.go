@@ -62,10 +62,29 @@ func plain(s string) bool {
 // maxProse is the most columns that one statement takes, about forty lines.
 const maxProse = 3000
 
+// maxName keeps a name from the log or from a path from filling the screen.
+const maxName = 120
+
+// word is prose for a name: of a process, a model, a release, a file.
+func word(s string) string { return clip(prose(s), maxName) }
+
 // prose is SafeText for a sentence: white space of any kind is folded, since
 // catalogue texts and hard-wrapped log texts carry line breaks.
 func prose(s string) string {
-	return clip(SafeText(strings.Join(strings.Fields(s), " ")), maxProse)
+	return clip(SafeText(strings.Join(strings.Fields(shorten(s)), " ")), maxProse)
+}
+
+// quoted is SafeText for a line of the log, white space kept.
+func quoted(s string) string { return clip(SafeText(shorten(s)), maxProse) }
+
+// shorten takes the middle out of a string that is far too long for any report,
+// so that a line of a hundred megabytes costs no more than another.
+func shorten(s string) string {
+	const half = 16 << 10
+	if len(s) <= 4*half {
+		return s
+	}
+	return s[:wholeHead(s, half)] + " … " + s[wholeTail(s, len(s)-half):]
 }
 
 // columns is how many terminal columns safe text takes.

@@ -43,7 +43,7 @@ func (p *printer) page(g page) {
 	for i, s := range g.Incidents {
 		if len(g.Incidents) > 1 {
 			p.blank()
-			p.line(p.paint(styleDim, strings.Repeat("─", p.width)))
+			p.rule()
 		}
 		lead := "error: "
 		if len(g.Incidents) > 1 {
@@ -51,8 +51,11 @@ func (p *printer) page(g page) {
 		}
 		p.section(s, lead, styleError)
 	}
-	for _, s := range g.Notes {
+	for i, s := range g.Notes {
 		p.blank()
+		if i == 0 && len(g.Incidents) > 0 {
+			p.rule()
+		}
 		p.section(s, "note: ", styleNote)
 	}
 	p.blank()
@@ -61,7 +64,13 @@ func (p *printer) page(g page) {
 	}
 }
 
+func (p *printer) rule() { p.line(p.paint(styleDim, strings.Repeat("─", p.width))) }
+
+// firstScreen is how many lines of an incident can be seen without scrolling.
+const firstScreen = 34
+
 func (p *printer) section(s section, lead string, st style) {
+	start := p.lines()
 	p.block(block{lead: lead, leadStyle: st, text: s.Headline, textStyle: styleTitle, hang: 7})
 	p.quote(s.Quote)
 	p.meta(s.Meta)
@@ -72,16 +81,17 @@ func (p *printer) section(s section, lead string, st style) {
 	if s.Unknown {
 		p.list("what is missing", styleWarn, s.Missing)
 	}
-	p.steps("do this", "do this first", s.First, len(s.Further) > 0)
-	if len(s.DoNot) > 0 {
-		p.heading("do not", styleWarn)
-		for _, n := range s.DoNot {
-			p.reason(n)
-		}
-		p.more(s.MoreNot)
+	first := "do this"
+	if len(s.Further) > 0 {
+		first = "do this first"
 	}
-	p.steps("further steps, in this order", "further steps, in this order", s.Further, false)
+	p.steps(first, s.First)
+	later := p.doNot(s, firstScreen-(p.lines()-start))
+	p.steps("further steps, in this order", s.Further)
 	p.more(s.MoreSteps)
+	if later {
+		p.reasons("why not", styleTitle, s)
+	}
 	why := "why"
 	if s.Unknown {
 		why = "what is established"
@@ -96,7 +106,39 @@ func (p *printer) section(s section, lead string, st style) {
 	if !s.Unknown {
 		p.list("what is missing", styleTitle, s.Missing)
 	}
-	p.list("references", styleTitle, s.References)
+	if len(s.References) > 0 {
+		p.heading("references", styleTitle)
+		p.block(block{indent: 2, text: strings.Join(s.References, ", ")})
+	}
+}
+
+// doNot prints what not to do, with the reasons if they fit into the room that
+// is left of the first screen. It tells whether they are still to be printed:
+// what not to do must be seen, why not can wait.
+func (p *printer) doNot(s section, room int) (later bool) {
+	if len(s.DoNot) == 0 {
+		return false
+	}
+	full := &printer{width: p.width, color: p.color}
+	full.reasons("do not", styleWarn, s)
+	if full.lines() <= room {
+		p.b.Write(full.b.Bytes())
+		return false
+	}
+	p.heading("do not (the reasons stand below)", styleWarn)
+	for _, n := range s.DoNot {
+		p.reason(reason{What: n.What})
+	}
+	p.more(s.MoreNot)
+	return true
+}
+
+func (p *printer) reasons(name string, st style, s section) {
+	p.heading(name, st)
+	for _, n := range s.DoNot {
+		p.reason(n)
+	}
+	p.more(s.MoreNot)
 }
 
 // quote prints the root line as a compiler prints a line of source.
@@ -106,16 +148,14 @@ func (p *printer) quote(q quote) {
 	}
 	pad := strings.Repeat(" ", max(len(q.Gutter), 3))
 	if q.Ref != "" {
-		b := block{lead: pad + "--> ", leadStyle: styleGutter, text: q.Ref}
-		if len(q.Lines) == 0 {
-			b.tail = q.where()
+		text := q.Ref
+		if where := q.where(); where != "" {
+			text += ", " + where
 		}
-		p.block(b)
+		p.block(block{lead: pad + "--> ", leadStyle: styleGutter, text: text, strong: q.Ref})
 	}
 	gutter := strings.Repeat(" ", len(pad)-len(q.Gutter)) + q.Gutter
-	width := p.width - len(pad) - 3
-	lines := q.wrapped(width)
-	for _, l := range lines {
+	for _, l := range q.wrapped(p.width - len(pad) - 3) {
 		p.line(p.paint(styleGutter, gutter+" | "), l)
 		gutter = pad
 		if i := strings.Index(l, q.Frame); q.Frame != "" && i >= 0 {
@@ -123,63 +163,6 @@ func (p *printer) quote(q quote) {
 				p.paint(styleError, strings.Repeat("^", columns(q.Frame))))
 		}
 	}
-	if where := q.where(); where != "" && len(lines) > 0 {
-		p.block(block{lead: pad + " = ", leadStyle: styleGutter, text: where})
-	}
-}
-
-// where names the frame and the first process that failed there.
-func (q quote) where() string {
-	switch {
-	case q.Frame != "" && q.Who != "":
-		return "in " + q.Frame + ", first in " + q.Who
-	case q.Frame != "":
-		return "in " + q.Frame
-	case q.Who != "":
-		return "first in " + q.Who
-	}
-	return ""
-}
-
-// briefLines is how many lines of the quote the first screen can spare.
-const briefLines = 3
-
-// wrapped are the quote's lines at a width, cut to its essential part.
-func (q quote) wrapped(width int) []string {
-	var all []string
-	for _, l := range q.Lines {
-		all = append(all, wrap(l, width)...)
-	}
-	if !q.Brief || len(all) <= briefLines {
-		return all
-	}
-	if len(q.Lines) == 1 {
-		return wrap(essence(q.Lines[0], briefLines*width*9/10), width)
-	}
-	// Of a text with several lines the first says what, the last often why.
-	var some []string
-	for _, l := range []string{q.Lines[0], q.Lines[len(q.Lines)-1]} {
-		some = append(some, wrap(essence(l, 2*width*9/10), width)...)
-	}
-	if len(q.Lines) > 2 {
-		some = append(some[:1], append([]string{"…"}, some[1:]...)...)
-	}
-	return some
-}
-
-// essence is a text's first sentences, as many as fit into max columns, or, if
-// that is less than half of it, its start and its end.
-func essence(s string, max int) string {
-	if columns(s) <= max {
-		return s
-	}
-	head := s[:prefixOf(s, max)]
-	for i := len(head) - 2; i > len(head)/2; i-- {
-		if head[i] == '.' && head[i+1] == ' ' {
-			return head[:i+1] + " …"
-		}
-	}
-	return clip(s, max)
 }
 
 // meta prints short facts, parted by a middle dot and never broken inside.
@@ -203,13 +186,9 @@ func (p *printer) meta(facts []string) {
 	flush()
 }
 
-func (p *printer) steps(one, several string, list []step, first bool) {
+func (p *printer) steps(name string, list []step) {
 	if len(list) == 0 {
 		return
-	}
-	name := one
-	if first {
-		name = several
 	}
 	p.heading(name, styleTitle)
 	for _, s := range list {
@@ -250,7 +229,7 @@ func (p *printer) step(s step) {
 func (s step) parts() []reason {
 	why := s.Why
 	if s.Refs != "" {
-		why = strings.TrimSpace(why + " (" + s.Refs + ")")
+		why = strings.TrimSpace(strings.TrimRight(why, ".") + " (" + s.Refs + ")")
 	}
 	var out []reason
 	for _, r := range []reason{{"why", why}, {"expect", s.Expect}, {"costs", s.Costs}} {
@@ -321,59 +300,3 @@ func (p *printer) more(s string) {
 		p.block(block{indent: 2, text: s})
 	}
 }
-
-func (p *printer) numbers(s section) {
-	if len(s.Numbers) == 0 && len(s.Ranks) == 0 && s.Load == "" {
-		return
-	}
-	p.heading("numbers", styleTitle)
-	for _, t := range s.Numbers {
-		p.table(t)
-	}
-	for _, r := range s.Ranks {
-		p.block(block{indent: 2, text: r, hang: 4})
-	}
-	if s.Load != "" {
-		p.block(block{indent: 2, text: s.Load, hang: 4})
-	}
-}
-
-func (p *printer) table(t table) {
-	title := t.Title
-	if t.Ref != "" {
-		title += " (" + t.Ref + ")"
-	}
-	p.block(block{indent: 2, text: title, hang: 4})
-	label, value, grade := 0, 0, 0
-	for _, r := range t.Rows {
-		label = max(label, columns(r.name()))
-		value = max(value, columns(r.Value))
-		grade = max(grade, columns(r.Grade))
-	}
-	for _, r := range t.Rows {
-		text := pad(r.name(), label) + "  " + padLeft(r.Value, value)
-		note := r.Grade
-		if r.Ref != "" {
-			note = pad(r.Grade, grade) + "  " + r.Ref
-		}
-		switch {
-		case note == "":
-			p.line("    ", text)
-		case 4+columns(text)+2+columns(note) <= p.width:
-			p.line("    ", text, "  ", p.paint(styleDim, note))
-		default:
-			p.line("    ", text)
-			p.block(block{indent: 6, text: strings.Join(strings.Fields(note), " "), textStyle: styleDim})
-		}
-	}
-}
-
-func (r row) name() string {
-	if r.Part {
-		return "  " + r.Label
-	}
-	return r.Label
-}
-
-func pad(s string, n int) string     { return s + strings.Repeat(" ", max(0, n-columns(s))) }
-func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-columns(s))) + s }

@@ -176,12 +176,12 @@ type Follower struct {
 	mu      sync.Mutex
 	paths   []string
 	feeders map[string]*running
-	claims  map[fileID]*source     // who follows which file
-	saved   map[string]Checkpoint  // as loaded, and of sources that ended
-	scanned bool                   // the first expansion of the globs is over
-	wake    chan struct{}          // the paths have changed
-	saving  sync.Mutex             // one Save at a time
-	last    map[string]Checkpoint  // what was saved last
+	claims  map[fileID]*source    // who follows which file
+	saved   map[string]Checkpoint // as loaded, and of sources that ended
+	scanned bool                  // the first expansion of the globs is over
+	wake    chan struct{}         // the paths have changed
+	saving  sync.Mutex            // one Save at a time
+	last    map[string]Checkpoint // what was saved last
 	glob    globCache
 }
 
@@ -260,8 +260,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 	f.mu.Unlock()
 	for _, r := range all {
-		r.cancel()
-		<-r.done
+		<-r.done // their context has ended with ctx
 	}
 	return f.Flush()
 }
@@ -349,21 +348,9 @@ func (f *Follower) scan(ctx context.Context) {
 	f.mu.Unlock()
 	wanted := f.glob.expand(paths)
 
+	f.end(wanted)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for key, r := range f.feeders {
-		select {
-		case <-r.done: // ended by itself: a container that is gone
-			f.forget(key, r)
-			continue
-		default:
-		}
-		if _, ok := wanted[key]; !ok && !strings.HasPrefix(key, journalPrefix) && !f.keeps(key) {
-			r.cancel()
-			<-r.done
-			f.forget(key, r)
-		}
-	}
 	for key, t := range wanted {
 		if _, ok := f.feeders[key]; ok {
 			continue
@@ -383,6 +370,32 @@ func (f *Follower) scan(ctx context.Context) {
 		}
 	}
 	f.scanned = true
+}
+
+// end stops what is no longer wanted and forgets what ended by itself. It waits
+// without the lock, since a Handler may be in a call that needs it.
+func (f *Follower) end(wanted map[string]target) {
+	ended := map[string]*running{}
+	f.mu.Lock()
+	for key, r := range f.feeders {
+		select {
+		case <-r.done: // a container that is gone
+			ended[key] = r
+			continue
+		default:
+		}
+		if _, ok := wanted[key]; !ok && !strings.HasPrefix(key, journalPrefix) && !f.keeps(key) {
+			ended[key] = r
+		}
+	}
+	f.mu.Unlock()
+	for key, r := range ended {
+		r.cancel()
+		<-r.done
+		f.mu.Lock()
+		f.forget(key, r)
+		f.mu.Unlock()
+	}
 }
 
 // keeps tells whether a source that no pattern yields any more goes on: its
@@ -407,7 +420,6 @@ func (f *Follower) start(ctx context.Context, key string, one feeder) {
 
 // forget keeps the last checkpoint of a feeder that has ended.
 func (f *Follower) forget(key string, r *running) {
-	r.cancel()
 	if c := r.checkpoint(); !c.isZero() {
 		c.Path, c.Boot, c.Saved = key, f.boot, f.opt.Now()
 		f.saved[key] = c

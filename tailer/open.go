@@ -24,15 +24,17 @@ var (
 	// ErrCorrupt: the compressed data is damaged, or something else follows
 	// it. The last bytes before the error are not proven by a checksum.
 	ErrCorrupt = errors.New("compressed data is corrupt")
-	// ErrUnsupported: compressed in a way that is not read here.
+	// ErrUnsupported: compressed in a way that is not read here, as xz, bzip2,
+	// lz4, or zstd with a window above 64 MiB (zstd --long, --ultra -22).
 	ErrUnsupported = errors.New("compression is not supported")
 )
 
 const (
 	// inputBuffer stands between the disk and a decoder.
 	inputBuffer = 64 << 10
-	// maxWindow bounds what a zstd frame can make the decoder allocate. The
-	// zstd tool stays at 8 MiB unless it is told --ultra or --long.
+	// maxWindow bounds what a zstd frame can make the decoder allocate: it
+	// holds one window. The zstd tool stays at 8 MiB unless it is told --ultra
+	// or --long.
 	maxWindow = 64 << 20
 	// magicLen is the longest magic looked for, that of bzip2.
 	magicLen = 10
@@ -59,8 +61,8 @@ type Source struct {
 	err    error // ends every further read
 }
 
-// Open opens name, or takes stdin where name is "-". It waits for the first
-// ten bytes of a pipe to see what it is. A missing file, a lack of permission
+// Open opens name, or takes stdin where name is "-". It waits for the writer of
+// a named pipe, and for the first ten bytes of any pipe to see what it is. A missing file, a lack of permission
 // and a directory are errors (*fs.PathError); an empty file is not. Damage in
 // compressed data shows only in Read. A compression that is not read here is
 // ErrUnsupported.

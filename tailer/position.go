@@ -19,7 +19,7 @@ const backChunk = 1 << 20
 // shorter than size is io.ErrUnexpectedEOF. Memory is 1 MiB and the longest
 // literal.
 func LastLineContaining(f io.ReaderAt, size, limit int64, literals [][]byte) (offset int64, ok bool, err error) {
-	b := backward{f: f, chunk: backChunk, limit: 0}
+	b := backward{f: f, chunk: backChunk}
 	if limit > 0 {
 		b.limit = max(0, size-limit)
 	}

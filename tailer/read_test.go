@@ -25,7 +25,7 @@ type collected struct {
 	Unterminated bool
 }
 
-func collect(lines *[]collected) func(Line) error {
+func collectInto(lines *[]collected) func(Line) error {
 	return func(l Line) error {
 		*lines = append(*lines, collected{string(l.Data), l.Offset, l.Next, l.Number, l.Cut, l.Unterminated})
 		return nil
@@ -87,7 +87,7 @@ func TestRead(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", tt.name, chunk), func(t *testing.T) {
 				var got []collected
 				s := newSplitter(tt.opt, chunk)
-				if err := s.run(t.Context(), strings.NewReader(tt.input), collect(&got)); err != nil {
+				if err := s.run(t.Context(), strings.NewReader(tt.input), collectInto(&got)); err != nil {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -142,7 +142,7 @@ func TestReadChunking(t *testing.T) {
 		r := &pieces{data: []byte(input), sizes: rapid.SliceOfN(rapid.IntRange(1, 50), 1, 5).Draw(t, "sizes")}
 		s := newSplitter(opt, rapid.IntRange(1, 64).Draw(t, "chunk"))
 		var got []collected
-		if err := s.run(context.Background(), r, collect(&got)); err != nil {
+		if err := s.run(context.Background(), r, collectInto(&got)); err != nil {
 			t.Fatal(err)
 		}
 		want, next, number := naive(input, opt)
@@ -212,7 +212,7 @@ func TestReadGrowingFile(t *testing.T) {
 		if _, err := w.WriteString(text); err != nil {
 			t.Fatal(err)
 		}
-		next, line, err = Read(t.Context(), src, ReadOptions{Start: next, StartLine: line}, collect(&got))
+		next, line, err = Read(t.Context(), src, ReadOptions{Start: next, StartLine: line}, collectInto(&got))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,20 +246,20 @@ func TestReadErrors(t *testing.T) {
 	t.Run("of the reader, after what it gave", func(t *testing.T) {
 		var got []collected
 		r := io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken))
-		next, _, err := Read(t.Context(), r, ReadOptions{Final: true}, collect(&got))
+		next, _, err := Read(t.Context(), r, ReadOptions{Final: true}, collectInto(&got))
 		if !errors.Is(err, broken) || next != 3 || len(got) != 2 || !got[1].Unterminated {
 			t.Errorf("got %v, %d, %v", got, next, err)
 		}
 	})
 	t.Run("together with the last bytes", func(t *testing.T) {
 		var got []collected
-		next, _, err := Read(t.Context(), iotest.DataErrReader(strings.NewReader("a\nb\n")), ReadOptions{}, collect(&got))
+		next, _, err := Read(t.Context(), iotest.DataErrReader(strings.NewReader("a\nb\n")), ReadOptions{}, collectInto(&got))
 		if err != nil || next != 4 || len(got) != 2 {
 			t.Errorf("got %v, %d, %v", got, next, err)
 		}
 	})
 	t.Run("a wrapped end is no end", func(t *testing.T) {
-		_, _, err := Read(t.Context(), iotest.ErrReader(fmt.Errorf("decoder: %w", io.EOF)), ReadOptions{}, collect(new([]collected)))
+		_, _, err := Read(t.Context(), iotest.ErrReader(fmt.Errorf("decoder: %w", io.EOF)), ReadOptions{}, collectInto(new([]collected)))
 		if err == nil {
 			t.Error("no error")
 		}
@@ -275,6 +275,13 @@ func TestReadErrors(t *testing.T) {
 	t.Run("no progress", func(t *testing.T) {
 		if _, _, err := Read(t.Context(), stuck(0), ReadOptions{}, nil); !errors.Is(err, io.ErrNoProgress) {
 			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("slow progress", func(t *testing.T) {
+		var got []collected
+		r := &pieces{data: bytes.Repeat([]byte("x\n"), 2*maxEmptyReads), sizes: []int{0, 1}}
+		if _, _, err := Read(t.Context(), r, ReadOptions{}, collectInto(&got)); err != nil || len(got) != 2*maxEmptyReads {
+			t.Errorf("got %d lines, %v", len(got), err)
 		}
 	})
 	t.Run("a lying reader", func(t *testing.T) {
@@ -312,8 +319,8 @@ func (e *endless) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	p = p[:min(int64(len(p)), e.n)]
-	for i := range p {
-		p[i] = e.b
+	for i := copy(p, []byte{e.b}); i < len(p); i *= 2 {
+		copy(p[i:], p[:i])
 	}
 	e.n -= int64(len(p))
 	return len(p), nil
@@ -328,7 +335,7 @@ func TestReadHugeLine(t *testing.T) {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		heap = max(heap, m.HeapAlloc)
-		return collect(&got)(l)
+		return collectInto(&got)(l)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -355,7 +362,7 @@ func FuzzRead(f *testing.F) {
 		opt := ReadOptions{StartLine: 1, MaxLine: int(maxLine), Final: final}
 		s := newSplitter(opt, 1+int(chunk))
 		var got []collected
-		if err := s.run(t.Context(), bytes.NewReader(input), collect(&got)); err != nil {
+		if err := s.run(t.Context(), bytes.NewReader(input), collectInto(&got)); err != nil {
 			t.Fatal(err)
 		}
 		want, next, _ := naive(string(input), opt)

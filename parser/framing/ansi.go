@@ -12,12 +12,12 @@ const (
 )
 
 // octalEsc is how journald and rsyslog write an ESC into a text file.
-var octalEsc = []byte("#033")
+const octalEsc = "#033"
 
 // HasANSI tells whether StripANSI would look closer at b. False means that b
 // is free of colour.
 func HasANSI(b []byte) bool {
-	if bytes.IndexByte(b, esc) >= 0 || bytes.Contains(b, octalEsc) {
+	if bytes.IndexByte(b, esc) >= 0 || bytes.Contains(b, []byte(octalEsc)) {
 		return true
 	}
 	for i := 0; ; i++ {
@@ -51,7 +51,7 @@ func StripANSI(dst, src []byte) []byte {
 		case esc:
 			n = sequence(src[i:])
 		case '#':
-			if bytes.HasPrefix(src[i:], octalEsc) {
+			if bytes.HasPrefix(src[i:], []byte(octalEsc)) {
 				n = csi(src[i:], len(octalEsc))
 			}
 		case '[':

@@ -61,6 +61,8 @@ const (
 	// keepBytes is the largest buffer kept from line to line.
 	keepBytes = 64 << 10
 
+	newline = "\n"
+
 	defaultMaxJoin = 1 << 20
 	leastMaxJoin   = 64
 )
@@ -79,13 +81,14 @@ type Decoder struct {
 
 	counts map[Kind]uint64
 	plain  uint64
+	lines  uint64
 	names  names
 	seen   interned
 	docker dockerState
 }
 
 // NewDecoder returns a decoder whose joined lines keep at most maxJoin bytes:
-// the first and the last half. Zero or less means 1 MiB.
+// the first and the last half. Zero or less means 1 MiB, the least is 64.
 func NewDecoder(maxJoin int) *Decoder {
 	if maxJoin <= 0 {
 		maxJoin = defaultMaxJoin
@@ -100,7 +103,12 @@ func NewDecoder(maxJoin int) *Decoder {
 // line.
 func (d *Decoder) Decode(line []byte, at uint64) []Inner {
 	d.recycle()
-	p := part{text: line, at: at, joined: 1}
+	if len(line) > 0 && line[0] == 0 {
+		// A writer that kept its offset over copytruncate leaves a hole.
+		line = bytes.TrimLeft(line, "\x00")
+	}
+	d.lines++
+	p := part{text: line, at: at, seq: d.lines, joined: 1}
 	if isBare(line) {
 		if len(line) > 0 {
 			d.plain++
@@ -146,14 +154,24 @@ func (d *Decoder) Held() (at uint64, ok bool) {
 	if len(d.holds) == 0 {
 		return 0, false
 	}
-	return d.holds[0].first.at, true
+	// A piece that came out of an outer layer's joining may be older than those
+	// held before it.
+	oldest := d.holds[0].first
+	for _, h := range d.holds[1:] {
+		if h.first.seq < oldest.seq {
+			oldest = h.first
+		}
+	}
+	return oldest.at, true
 }
 
 // part is a text on its way through the layers.
 type part struct {
-	text   []byte
-	meta   Meta
-	at     uint64
+	text []byte
+	meta Meta
+	at   uint64
+	// seq counts physical lines: at cannot be compared.
+	seq    uint64
 	joined int
 	cut    int64
 }
@@ -165,20 +183,28 @@ type layer struct {
 	// splits is set where the wrapper splits long lines, partial where this
 	// piece is not the last of its line.
 	splits, partial bool
-	// record is set where text is a rewritten JSON record: no wrapper.
-	record bool
+	// lines is set where text holds final lines.
+	lines bool
 }
 
-// isBare tells of the commonest lines that nothing can be taken off.
+// isBare tells of the commonest lines that nothing can be taken off: most of
+// any log, so they are told apart before anything else is tried.
 func isBare(b []byte) bool {
-	if len(b) == 0 {
+	i := 0
+	if len(b) > 0 && b[0] == esc {
+		i = colour(b)
+	}
+	if i == len(b) {
 		return true
 	}
-	switch b[0] {
+	switch c := b[i]; c {
 	case ' ', '\t':
 		return true
 	case '(':
 		return recordStart(b) < 0
+	case 'I', 'W', 'E', 'D', 'C':
+		n := i + levelWord(b[i:])
+		return n > i && n < len(b) && (b[n] == ' ' || b[n] == ':')
 	}
 	return false
 }
@@ -199,7 +225,7 @@ func (d *Decoder) unwrap(p part, depth int) {
 	switch {
 	case !ok:
 		d.emit(&p)
-	case l.record:
+	case l.lines:
 		eachLine(l.text, func(line []byte, gap int64, _ bool) {
 			q := p
 			q.text, q.cut = line, p.cut+gap
@@ -245,12 +271,12 @@ func (d *Decoder) recycle() {
 // out before a line.
 func eachLine(text []byte, f func(line []byte, gap int64, last bool)) {
 	skipFrom, skipTo := maxLines, maxLines
-	if n := bytes.Count(text, newline) + 1; n > maxLines {
+	if n := bytes.Count(text, []byte(newline)) + 1; n > maxLines {
 		skipFrom, skipTo = maxLines/2, n-maxLines/2
 	}
 	var gap int64
 	for i := 0; ; i++ {
-		line, rest, more := bytes.Cut(text, newline)
+		line, rest, more := bytes.Cut(text, []byte(newline))
 		if i >= skipFrom && i < skipTo {
 			gap += int64(len(line)) + 1
 		} else {
@@ -263,8 +289,6 @@ func eachLine(text []byte, f func(line []byte, gap int64, last bool)) {
 		text = rest
 	}
 }
-
-var newline = []byte("\n")
 
 // interned remembers the names seen last, so that a line of a known host costs
 // no allocation.

@@ -8,6 +8,8 @@
 // wrapper. Layers are taken off repeatedly, at most four. A line that fits no
 // form exactly comes back unchanged, the same bytes, not a copy.
 //
+// NUL bytes at the start of a line, the hole that copytruncate leaves, go too.
+//
 // A piece that its wrapper marks as unfinished is held per stream until its
 // end. An inner line therefore can come after lines that began later; its At
 // is that of its first piece. Held tells a reader how far it may forget.
@@ -15,6 +17,8 @@
 // What can be lost or wrong:
 //   - of a joined line longer than the limit the middle is dropped and counted
 //     in Cut; of one object with more than 4096 inner lines the middle lines;
+//   - a line that a container's death left unfinished is joined with the next
+//     of its stream, for docker's file does not tell that another life began;
 //   - pieces of unfinished lines over 16 streams: the oldest is given out as it
 //     is;
 //   - the names of compose, stern and kubetail are believed where a line of an
@@ -23,6 +27,9 @@
 //   - "docker logs -t" repeats its time in the middle of a line over 16 KiB,
 //     and journald in its short form breaks a line over 48 KiB without a mark:
 //     neither can be told from text, so neither is joined;
+//   - objects of an exporter that borrows docker's form without ever ending its
+//     "log" in "\n" are taken for whole lines once that shows, at the second
+//     record's head or the ninth piece; until then they are held;
 //   - lines wrapped by a terminal's width are left to the grammar of the
 //     message, which takes any white space.
 //

@@ -94,7 +94,7 @@ func looksLog(b []byte) bool {
 	switch {
 	case bytes.HasPrefix(b, []byte("Traceback (most recent call last):")),
 		bytes.HasPrefix(b, []byte(`  File "`)),
-		bytes.HasPrefix(b, []byte(`{"`)):
+		bytes.HasPrefix(b, []byte(`{"asctime"`)):
 		return true
 	case bytes.HasPrefix(b, []byte("[rank")):
 		return len(b) > 5 && isDigit(b[5])
@@ -112,21 +112,28 @@ func looksLog(b []byte) bool {
 func colour(b []byte) int {
 	i := 0
 	for i < len(b) {
-		n := 0
-		switch b[i] {
-		case esc:
-			n = csi(b[i:], 1)
-		case '[':
-			n = lostColour(b[i:])
-		case '#':
-			if bytes.HasPrefix(b[i:], octalEsc) {
-				n = csi(b[i:], len(octalEsc))
-			}
-		}
+		n := oneColour(b[i:])
 		if n == 0 {
 			break
 		}
 		i += n
 	}
 	return i
+}
+
+func oneColour(b []byte) int {
+	if len(b) == 0 {
+		return 0
+	}
+	switch b[0] {
+	case esc:
+		return csi(b, 1)
+	case '[':
+		return lostColour(b)
+	case '#':
+		if bytes.HasPrefix(b, []byte(octalEsc)) {
+			return csi(b, len(octalEsc))
+		}
+	}
+	return 0
 }

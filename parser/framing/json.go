@@ -224,7 +224,7 @@ func hex4(b []byte) (r rune, ok bool) {
 		case isDigit(c):
 			c -= '0'
 		case 'a' <= c|0x20 && c|0x20 <= 'f':
-			c = c|0x20 - 'a' + 10
+			c = c | 0x20 - 'a' + 10
 		default:
 			return 0, false
 		}

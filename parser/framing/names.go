@@ -169,19 +169,20 @@ func isPod(b []byte) bool {
 	return dash && digit && len(b) >= 3
 }
 
-// resetOnly returns the length of colour sequences that only switch off.
+// resetOnly returns the length of the colour sequences at the start of b that
+// only switch off.
 func resetOnly(b []byte) int {
 	i := 0
 	for i < len(b) {
-		n := colour(b[i:])
-		k := 0
-		if n > 0 {
-			k = bytes.IndexByte(b[i:i+n], 'm') + 1
-		}
-		if k == 0 || !bytes.ContainsRune(b[i:i+k], '[') || !isReset(b[i+bytes.IndexByte(b[i:i+k], '['):i+k]) {
+		n := oneColour(b[i:])
+		if n == 0 {
 			break
 		}
-		i += k
+		seq := b[i : i+n]
+		if seq[n-1] != 'm' || !isReset(seq[bytes.IndexByte(seq, '['):]) {
+			break
+		}
+		i += n
 	}
 	return i
 }

@@ -88,7 +88,7 @@ func (d *Decoder) dockerText(log value) layer {
 		d.arena = appendText(d.arena, log)
 		text = d.arena[from:]
 	}
-	line, ended := bytes.CutSuffix(text, newline)
+	line, ended := bytes.CutSuffix(text, []byte(newline))
 	return layer{kind: DockerJSON, text: line, splits: true, partial: !ended}
 }
 
@@ -103,8 +103,8 @@ func (d *Decoder) peelTorn(b []byte) (layer, bool) {
 		raw = raw[:n]
 	}
 	l := d.dockerText(value{raw: raw, kind: 's', escaped: true})
-	l.splits, l.partial = true, false
-	return l, true
+	// Nothing of it is known to be whole, so it neither joins nor ends a line.
+	return layer{kind: l.kind, text: l.text, lines: true}, true
 }
 
 // peelJournal reads a line of "journalctl -o json". Journald breaks lines over
@@ -130,7 +130,7 @@ func (d *Decoder) peelJournal(o *object, m *Meta) (layer, bool) {
 	default:
 		return layer{}, false
 	}
-	l.text = bytes.TrimSuffix(d.arena[from:], newline)
+	l.text = bytes.TrimSuffix(d.arena[from:], []byte(newline))
 	l.partial = string(o.lineBreak.raw) == "line-max" || string(o.partial.raw) == "true"
 
 	unit := o.unit.raw

@@ -30,8 +30,9 @@ func (d *Decoder) peel(b []byte, m *Meta) (l layer, ok bool) {
 			return d.peelSyslog(b[i+1:], m)
 		}
 	case c == esc:
-		// a coloured line: a record, or a name of compose or stern
-		if i := colour(b); i < len(b) && b[i] == '(' {
+		// A coloured record, or a name that compose or stern coloured. isBare
+		// has seen that something follows.
+		if b[colour(b)] == '(' {
 			return d.peelRecord(b)
 		}
 	case isLetter(c):
@@ -139,19 +140,22 @@ type tag struct {
 	text       []byte
 }
 
-// scanTag reads "host tag[pid]: text". Where only a time went before, strict
-// asks for the pid, or the kernel's tag: "torch error: x" is a message.
+// scanTag reads "host tag[pid]: text", or without the host. Where only a time
+// went before, strict asks for host and pid, or the kernel's tag: "torch
+// error: x" is a message.
 func scanTag(b []byte, strict bool) (t tag, ok bool) {
 	i := 0
 	for i < len(b) && i < maxName && isNameByte(b[i]) {
 		i++
 	}
-	if i == 0 || i >= len(b) || b[i] != ' ' {
+	if i == 0 || i >= len(b) || levelWord(b[:i]) == i {
 		return t, false
 	}
-	t.host = b[:i]
-	b = b[i+1:]
-	for i = 0; i < len(b) && i < maxName && (isNameByte(b[i]) || b[i] == '/' || b[i] == '@' || b[i] == '(' || b[i] == ')'); i++ {
+	if b[i] == ' ' {
+		t.host = b[:i]
+		b = b[i+1:]
+	}
+	for i = 0; i < len(b) && i < maxName && isTagByte(b[i]); i++ {
 	}
 	if i == 0 || i >= len(b) {
 		return t, false
@@ -167,7 +171,11 @@ func scanTag(b []byte, strict bool) (t tag, ok bool) {
 		}
 		i += j + 1
 	}
-	if i >= len(b) || b[i] != ':' || strict && t.pid == 0 && string(t.name) != kernelUnit {
+	if i >= len(b) || b[i] != ':' {
+		return t, false
+	}
+	sure := t.pid > 0 || string(t.name) == kernelUnit
+	if (strict || t.host == nil) && !sure || strict && t.host == nil {
 		return t, false
 	}
 	t.text, ok = cutSpace(b[i+1:])
@@ -185,4 +193,8 @@ func (d *Decoder) setTag(m *Meta, t *tag) {
 // isNameByte tells of the bytes of a host's, container's or service's name.
 func isNameByte(c byte) bool {
 	return isLetter(c) || isDigit(c) || c == '_' || c == '.' || c == '-'
+}
+
+func isTagByte(c byte) bool {
+	return isNameByte(c) || c == '/' || c == '@' || c == '(' || c == ')'
 }

@@ -55,7 +55,7 @@ func (d *Decoder) peelRecord(b []byte) (layer, bool) {
 		return layer{}, false
 	}
 	d.arena = arena
-	return layer{kind: Plain, text: arena[from:], record: true}, true
+	return layer{kind: Plain, text: arena[from:], lines: true}, true
 }
 
 func appendRecord(dst, b []byte) ([]byte, bool) {
@@ -84,7 +84,7 @@ func appendRecord(dst, b []byte) ([]byte, bool) {
 	for _, v := range []value{r.excInfo, r.stackInfo} {
 		if v.kind == 's' && len(v.raw) > 0 {
 			body = append(body, '\n')
-			body = bytes.TrimSuffix(appendText(body, v), newline)
+			body = bytes.TrimSuffix(appendText(body, v), []byte(newline))
 		}
 	}
 	h := len(dst)

@@ -12,13 +12,13 @@ const (
 	// The words that backends put before "out of memory".
 	vendors = `(CUDA|HIP|XPU|NPU|MUSA|MLU|GCU|DIPU|MACA|HPU)`
 	// atenOp is a quoted operator; a JSON log escapes the quotes.
-	atenOp = `torch_call_dispatcher\(\\?"(aten::[A-Za-z0-9_.]{1,60})\\?"`
+	atenOp = `torch_call_dispatcher\(\\?"(aten::[A-Za-z0-9_.]+)\\?"`
 )
 
 // The parts of c10/cuda/CUDACachingAllocator.cpp's sentence and of its copies
 // for other devices, each with the words that tell what it is.
 var (
-	reTotal       = regexp.MustCompile(`[A-Za-z]{2,10}(\d{1,4})hasatotalcapaci?tyof` + size) // 2.1 printed "capacty"
+	reTotal       = regexp.MustCompile(`[A-Za-z](\d{1,4})hasatotalcapaci?tyof` + size) // 2.1 printed "capacty"
 	reFree        = regexp.MustCompile(`ofwhich` + size + `isfree`)
 	reSelf        = regexp.MustCompile(`[Tt]hisprocesshas` + size + `memoryinuse`)
 	reOther       = regexp.MustCompile(`Process(\d{1,10}|\.{2,3}|…|\?+|<[a-z]{1,10}>)has` + size + `memoryinuse`)

@@ -41,6 +41,9 @@ type Where struct {
 	// Granular marks a Full device on which slightly more was free than tried:
 	// segments are refused when the last few MiB are not usable.
 	Granular bool
+	// OthersUnknown marks a Full without a usable list of processes: another
+	// process may hold the difference.
+	OthersUnknown bool
 	// DeviceShort marks a Limited request that the device could not have
 	// served either.
 	DeviceShort bool
@@ -112,7 +115,7 @@ func (w *Where) missing(m Message, a Account) {
 			return
 		}
 	}
-	w.Verdict, w.Short = Full, rest
+	w.Verdict, w.Short, w.OthersUnknown = Full, rest, a.Others == nil
 	if a.Others != nil && rest.Bytes <= a.Others.Bytes {
 		w.Verdict = OtherProcess
 	}

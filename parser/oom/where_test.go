@@ -161,7 +161,7 @@ func TestWhere(t *testing.T) {
 			name:     "two host pids, own process not known",
 			text:     sentence("8.00 GiB", "80.00 GiB", "1.00 GiB", []string{"11 39.00 GiB", "12 40.00 GiB"}, "", "30.00 GiB", "", "0 bytes"),
 			reserved: 30, n: unknown, x: unknown, others: unknown,
-			want: Where{Verdict: Full},
+			want: Where{Verdict: Full, OthersUnknown: true},
 		},
 		{
 			// Sleep mode in a container: no entry covers the counters, and the
@@ -169,13 +169,13 @@ func TestWhere(t *testing.T) {
 			name:     "host pid below the counters",
 			text:     sentence("900.00 MiB", "79.19 GiB", "679.38 MiB", []string{"42728 72.66 GiB"}, "", "72.90 GiB", "", "50.00 MiB"),
 			reserved: 72.95, n: unknown, x: unknown, others: unknown,
-			want: Where{Verdict: Full},
+			want: Where{Verdict: Full, OthersUnknown: true},
 		},
 		{
 			name:     "more allocated than the device has",
 			text:     sentence("1.00 GiB", "24.00 GiB", "0 bytes", []string{"this 30.00 GiB", "9 1.00 GiB"}, "", "29.00 GiB", "", "500.00 MiB"),
 			reserved: 29.49, n: unknown, x: unknown, others: unknown,
-			want: Where{Verdict: Full},
+			want: Where{Verdict: Full, OthersUnknown: true},
 		},
 		{
 			name:     "old form",

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"diagnose/matcher"
+	"diagnose/tailer"
+)
+
+// server is the input of one server: its log's generations, oldest first, or
+// (separate) one file a process.
+type server struct {
+	files    []string
+	separate bool
+}
+
+// inputs groups the named files into servers and adds the older generations of
+// a log that lacks its start.
+func (o *oneshot) inputs(names []string) ([]server, error) {
+	if o.join {
+		return []server{{files: names, separate: true}}, nil
+	}
+	var out []server
+	for _, group := range tailer.Group(names) {
+		if !o.noSiblings && group[0] != "-" {
+			older, err := readBack(group[0])
+			if err != nil {
+				return nil, err
+			}
+			group = append(older, group...)
+		}
+		out = append(out, server{files: group})
+	}
+	return out, nil
+}
+
+// startMarks are literals of a start banner, one of which every release prints
+// (vllm/entrypoints, v1/engine/core.py).
+var startMarks = [][]byte{
+	[]byte("non-default args: {"), []byte("vLLM API server version "), []byte("vLLM server version "),
+	[]byte(" LLM engine (v"), []byte("args: Namespace("),
+}
+
+// readBack gives the older generations that are needed to see the start of the
+// run in which a log begins.
+func readBack(name string) ([]string, error) {
+	if has, err := hasStart(name); err != nil || has {
+		return nil, nil // an unreadable file is told about when it is read
+	}
+	older, err := tailer.Siblings(name)
+	if err != nil {
+		return nil, fmt.Errorf("look for older generations of %s: %w", name, err)
+	}
+	var take []string
+	for i := len(older) - 1; i >= 0; i-- {
+		take = append([]string{older[i]}, take...)
+		has, err := hasStart(older[i])
+		if err != nil {
+			break
+		}
+		if has {
+			return take, nil
+		}
+	}
+	return nil, nil // none has it: reading them would only cost time
+}
+
+var errFound = errors.New("found")
+
+func hasStart(name string) (bool, error) {
+	src, err := tailer.Open(name, nil)
+	if err != nil {
+		return false, err
+	}
+	defer src.Close()
+	buf := make([]byte, 256<<10)
+	keep := 0
+	for {
+		n, err := src.Read(buf[keep:])
+		chunk := buf[:keep+n]
+		for _, m := range startMarks {
+			if bytes.Contains(chunk, m) {
+				return true, nil
+			}
+		}
+		if err == io.EOF {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		keep = copy(buf, chunk[max(0, len(chunk)-64):])
+	}
+}
+
+func parsePercent(s string) (float64, error) {
+	v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(s, "%")), 64)
+	if err != nil || v < 0 || v > 100 {
+		return 0, fmt.Errorf("--kv-usage %q is not a percentage from 0 to 100", s)
+	}
+	return v, nil
+}
+
+// window keeps incidents by the time of their root.
+type window struct{ since, until bound }
+
+type bound struct {
+	set     bool
+	full    time.Time // RFC 3339
+	printed string    // MM-DD HH:MM:SS
+}
+
+func newWindow(since, until string) (window, error) {
+	a, err := parseBound("--since", since)
+	if err != nil {
+		return window{}, err
+	}
+	b, err := parseBound("--until", until)
+	return window{a, b}, err
+}
+
+func parseBound(flag, s string) (bound, error) {
+	if s == "" {
+		return bound{}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return bound{set: true, full: t}, nil
+	}
+	if _, err := time.Parse("01-02 15:04:05", s); err == nil {
+		return bound{set: true, printed: s}, nil
+	}
+	return bound{}, withHint(fmt.Errorf("%s %q is not a time", flag, s), "as in 2026-11-30T02:27:33Z, or 11-30 02:27:33 as the log prints it")
+}
+
+// compare gives -1, 0 or 1 of an incident's time against the bound; ok is false
+// where the two cannot be compared.
+func (b bound) compare(in matcher.Incident) (int, bool) {
+	if !b.full.IsZero() {
+		if in.Time.First == nil {
+			return 0, false
+		}
+		t, err := time.Parse(time.RFC3339, *in.Time.First)
+		return t.Compare(b.full), err == nil
+	}
+	if in.PrintedTime() == "" {
+		return 0, false
+	}
+	return strings.Compare(in.PrintedTime(), b.printed), true
+}
+
+func (w window) keep(list []matcher.Incident) []matcher.Incident {
+	out := []matcher.Incident{}
+	for _, in := range list {
+		if c, ok := w.since.compare(in); w.since.set && ok && c < 0 {
+			continue
+		}
+		if c, ok := w.until.compare(in); w.until.set && ok && c > 0 {
+			continue
+		}
+		out = append(out, in)
+	}
+	return out
+}

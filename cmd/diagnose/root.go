@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+const usageExamples = `  diagnose vllm.log                      why did this server die?
+  diagnose vllm.log.2.gz vllm.log        generations of one log, read oldest first
+  journalctl -u vllm -b --no-pager | diagnose -
+  diagnose --format json vllm.log        the contract diagnose/v1
+  diagnose explain flashmla-sparse-mixed-batch`
+
+// app is one call of the program with everything that it touches.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	// status is what a finished post-mortem exits with.
+	status int
+}
+
+// execute runs a command line and gives the exit status.
+func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
+	a := &app{in: in, out: out, err: errw}
+	root := a.rootCommand()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errw)
+	if err := root.ExecuteContext(ctx); err != nil {
+		if errors.Is(err, context.Canceled) {
+			err = fmt.Errorf("interrupted")
+		}
+		printError(errw, err)
+		return exitUsage
+	}
+	return a.status
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	var o oneshot
+	cmd := &cobra.Command{
+		Use:           "diagnose [flags] FILE...",
+		Short:         "Tells why a vLLM server died",
+		Long:          "Reads the log of a vLLM server and tells what really happened, with the lines,\nthe arithmetic, what it was not, and what to change.\n\nExit status: 0 no failure found, 1 a failure found, 3 a failure whose cause is\nunknown, 2 usage or I/O error.",
+		Example:       usageExamples,
+		Args:          cobra.ArbitraryArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return withHint(fmt.Errorf("no log file given"), `name a log, or "-" for standard input; "diagnose --help" shows examples`)
+			}
+			return o.run(c.Context(), a, args)
+		},
+	}
+	o.flags(cmd.Flags())
+	cmd.CompletionOptions.HiddenDefaultCmd = false
+	cmd.AddCommand(a.explainCommand(), a.catalogCommand(), a.versionCommand())
+	return cmd
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// The rules of what a person sees:
+//   - the answer goes to stdout, everything about the program to stderr;
+//   - a message is lower case, has no full stop, and says what is wrong, then
+//     (as a hint) what to do where that is surely right;
+//   - several problems are several lines, each "diagnose: error: ...";
+//   - colour and progress only on a terminal, and NO_COLOR is honoured.
+
+// Exit statuses of a post-mortem.
+const (
+	exitHealthy = 0 // no failure found
+	exitFailure = 1 // a failure was found and named
+	exitUsage   = 2 // usage or I/O error
+	exitUnknown = 3 // a failure was found and its cause is unknown
+)
+
+// hinted is an error with a line that says what to do.
+type hinted struct {
+	err  error
+	hint string
+}
+
+func (h hinted) Error() string { return h.err.Error() }
+func (h hinted) Unwrap() error { return h.err }
+
+func withHint(err error, hint string) error { return hinted{err, hint} }
+
+// printError prints each line of an error as one message.
+func printError(w io.Writer, err error) {
+	for _, line := range strings.Split(strings.TrimSpace(err.Error()), "\n") {
+		fmt.Fprintf(w, "diagnose: error: %s\n", strings.TrimSpace(line))
+	}
+	var h hinted
+	if errors.As(err, &h) {
+		fmt.Fprintf(w, "diagnose: hint: %s\n", h.hint)
+	}
+}
+
+func printWarning(w io.Writer, format string, args ...any) {
+	fmt.Fprintf(w, "diagnose: warning: "+format+"\n", args...)
+}
+
+// isTerminal tells whether a stream is one; only then colour and progress are
+// shown.
+func isTerminal(v any) bool {
+	f, ok := v.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// look is how a report is laid out on a stream.
+func look(w io.Writer) (width int, color bool) {
+	width = 80
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			width = n
+		}
+	}
+	return min(width, 120), isTerminal(w) && os.Getenv("NO_COLOR") == ""
+}

@@ -1,0 +1,540 @@
+package tailer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// source follows one path. Its goroutine runs loop; only what stands below mu
+// is touched by others.
+type source struct {
+	f      *Follower
+	target target
+	saved  Checkpoint
+	// old: the file may have been there before the Follower, so that a first
+	// start is not the birth of the log.
+	old bool
+	ctx context.Context
+
+	lives  []*life // in the order of the text; the last one is followed
+	known  []known // what has been read, to tell it among the siblings
+	watch  tailer
+	misses int // looks in a row at which the path was another file
+	hurry  int // looks to come that do not wait a whole tick
+
+	scratch   []byte
+	looked    time.Time // last look at the container's folder
+	lastLine  time.Time
+	lastIdle  time.Time
+	grew      time.Time // when the text after off last changed
+	grewSize  int64
+	progress  time.Time // when off last moved, or nothing was unread
+	progOff   int64
+	lastKnown int64
+
+	mu     sync.Mutex
+	status Status
+	err    error
+	beat   time.Time
+	needed []*life // lives to read again after a restart, oldest first
+	done   *Position
+	ended  bool
+	missed time.Time // since when the path has been missing
+}
+
+func newSource(f *Follower, t target, saved Checkpoint, old bool) *source {
+	return &source{f: f, target: t, saved: saved, old: old, status: StatusWaiting, beat: time.Now()}
+}
+
+func (s *source) run(ctx context.Context) {
+	s.ctx = ctx
+	defer s.close()
+	now := time.Now()
+	s.lastLine, s.lastIdle, s.progress, s.grew = now, now, now, now
+	s.resume(ctx)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case line, ok := <-s.watch.lines():
+			before := s.interval()
+			if ok {
+				s.fromTail(ctx, line)
+			} else {
+				s.tailEnded()
+			}
+			if s.interval() < before {
+				timer.Reset(s.interval())
+			}
+		case <-timer.C:
+			if s.tick(ctx) {
+				return
+			}
+			timer.Reset(s.interval())
+		}
+	}
+}
+
+func (s *source) close() {
+	s.watch.stop()
+	for _, l := range s.lives {
+		if l.file != nil {
+			_ = l.file.Close()
+		}
+	}
+	s.mu.Lock()
+	s.ended, s.status = true, StatusEnded
+	s.mu.Unlock()
+	s.f.release(s)
+}
+
+// interval is the time to the next tick.
+func (s *source) interval() time.Duration {
+	opt := &s.f.opt
+	if s.hurry > 0 {
+		return min(opt.Settle, opt.Tick)
+	}
+	busy := s.misses > 0 && s.cur() != nil && s.pathExists()
+	if !busy && time.Since(s.lastLine) > opt.IdleAfter && time.Since(s.grew) > opt.IdleAfter {
+		return max(opt.IdleTick, opt.Tick)
+	}
+	return opt.Tick
+}
+
+func (s *source) pathExists() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.missed.IsZero()
+}
+
+// cur is the life that is followed, nil before the first.
+func (s *source) cur() *life {
+	if len(s.lives) == 0 {
+		return nil
+	}
+	return s.lives[len(s.lives)-1]
+}
+
+// tick looks at the path and at the files that are open. It tells whether the
+// source has ended for good.
+func (s *source) tick(ctx context.Context) (ended bool) {
+	now := time.Now()
+	if s.hurry > 0 {
+		s.hurry--
+	}
+	s.mu.Lock()
+	s.beat = now
+	s.mu.Unlock()
+
+	path, err := s.livePath(now)
+	var info os.FileInfo
+	if err == nil {
+		info, err = os.Stat(path)
+	}
+	s.seen(err, now)
+	cur := s.cur()
+	if cur == nil || cur.file == nil {
+		if err == nil {
+			s.open(ctx, path)
+		}
+	} else {
+		s.look(ctx, path, info, err)
+	}
+	s.late(ctx, now)
+	s.partial(now)
+	s.idle(now)
+	return s.target.ends && s.vanished(ctx, now)
+}
+
+// seen keeps what the path is like for State.
+func (s *source) seen(err error, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+	switch {
+	case err == nil:
+		s.missed = time.Time{}
+		return
+	case s.missed.IsZero():
+		s.missed = now
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.status = StatusWaiting
+		s.old = s.old && len(s.lives) > 0 // what comes now is new
+		s.err = nil
+	case errors.Is(err, fs.ErrPermission):
+		s.status = StatusDenied
+	default:
+		s.status = StatusUnfit
+	}
+}
+
+func (s *source) setStatus(status Status, err error) {
+	s.mu.Lock()
+	s.status, s.err = status, err
+	s.mu.Unlock()
+}
+
+// openLive opens what the path is now. Nil means not yet; State says why.
+func (s *source) openLive(path string) (*os.File, os.FileInfo) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		// Opening a device or a FIFO can have effects.
+		s.setStatus(StatusUnfit, &os.PathError{Op: "follow", Path: path, Err: errors.New("not a regular file")})
+		return nil, nil
+	}
+	file, info, err := openRegular(path)
+	if err != nil {
+		s.seen(err, time.Now())
+		return nil, nil
+	}
+	if !s.f.claim(idOf(info), s) {
+		_ = file.Close()
+		s.setStatus(StatusDuplicate, nil)
+		return nil, nil
+	}
+	return file, info
+}
+
+// open begins the first life of the path, or goes on with the next where the
+// last one is no longer open.
+func (s *source) open(ctx context.Context, path string) {
+	file, info := s.openLive(path)
+	if file == nil {
+		return
+	}
+	s.setStatus(StatusFollowing, nil)
+	if s.cur() != nil {
+		s.enter(ctx, s.newLife(file, info, realName(path), 0, 0), RotatedOffline)
+		return
+	}
+	s.learnSiblings(path)
+	if s.old && s.beginBefore(ctx, path) {
+		s.finishContainer(ctx)
+		s.begin(s.newLife(file, info, realName(path), 0, 0))
+		return
+	}
+	s.begin(s.newLife(file, info, realName(path), s.firstStart(path, file, info), 0))
+}
+
+// firstStart is where a file without a checkpoint is begun.
+func (s *source) firstStart(path string, file *os.File, info os.FileInfo) int64 {
+	if !s.old || s.f.opt.FirstStart == nil {
+		return 0
+	}
+	return min(max(0, s.f.opt.FirstStart(path, file, info.Size())), info.Size())
+}
+
+// begin makes l the first life.
+func (s *source) begin(l *life) {
+	s.lives = append(s.lives, l)
+	s.mu.Lock()
+	s.needed = append(s.needed, l)
+	s.mu.Unlock()
+}
+
+// look compares the followed life with its file and with the path.
+func (s *source) look(ctx context.Context, path string, info os.FileInfo, pathErr error) {
+	cur := s.cur()
+	own, err := cur.file.Stat()
+	if err != nil {
+		s.setStatus(StatusUnfit, err)
+		return
+	}
+	if own.Size() < cur.off || (own.Size() != s.lastKnown && !cur.intact()) {
+		s.truncated(ctx)
+		return
+	}
+	s.lastKnown = own.Size()
+	if pathErr != nil || !os.SameFile(own, info) {
+		s.misses++
+	} else {
+		s.misses = 0
+	}
+	if s.misses >= 2 && pathErr == nil {
+		s.rotate(ctx, path)
+		return
+	}
+	if pathErr == nil {
+		s.setStatus(StatusFollowing, nil)
+	}
+	s.pump(ctx, own.Size())
+}
+
+// pump gets the unread text read, by nxadm/tail where it works well.
+func (s *source) pump(ctx context.Context, size int64) {
+	cur, now := s.cur(), time.Now()
+	unread := size - cur.off
+	if cur.off != s.progOff || unread == 0 {
+		s.progress, s.progOff = now, cur.off
+	}
+	cur.size = size
+	if s.watch.running() {
+		stalled := now.Sub(s.progress) > s.f.opt.StallAfter && cur.hasNewline()
+		if unread <= s.f.opt.Burst && !stalled {
+			return
+		}
+		if stalled {
+			s.f.counters.Stalls.Add(1)
+			s.watch.punish(now)
+		}
+		s.stopTail()
+		s.drainOrTruncate(ctx)
+		return
+	}
+	if !s.drainOrTruncate(ctx) {
+		return
+	}
+	cur = s.cur()
+	if s.f.opt.OwnReader || cur.file == nil || cur.size-cur.off > s.f.opt.Burst || s.misses > 0 {
+		return
+	}
+	s.startTail(now)
+}
+
+// drainOrTruncate reads the followed life to its end. False: it was truncated,
+// or the disk fails.
+func (s *source) drainOrTruncate(ctx context.Context) bool {
+	err := s.drain(ctx, s.cur())
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, errReplaced):
+		s.truncated(ctx)
+	case ctx.Err() == nil:
+		s.setStatus(StatusUnfit, err)
+	}
+	return false
+}
+
+// take hands one line of l on; only then has it been read.
+func (s *source) take(ctx context.Context, l *life, line Line) {
+	line.ReadAt = s.f.opt.Now()
+	ref, out := l.ref, line
+	if l.fresh {
+		l.fresh = false
+		s.catchHidden(ctx, l, line.Data)
+		ref, out = s.join(ctx, l, line)
+	}
+	s.mu.Lock()
+	l.remember(line)
+	s.mu.Unlock()
+	s.f.handler.Line(ref, out)
+	s.lastLine = time.Now()
+
+	s.f.counters.Bytes.Add(line.Next - line.Offset)
+	s.f.counters.Lines.Add(1)
+	if line.Cut > 0 {
+		s.f.counters.CutLines.Add(1)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.beat = s.lastLine
+	if len(l.head) < headMax && line.Cut == 0 && int64(len(l.head)) == line.Offset {
+		l.head = append(l.head, line.Data[:min(len(line.Data), headMax-len(l.head))]...)
+		if len(l.head) < headMax && !line.Unterminated {
+			l.head = append(l.head, '\n')
+		}
+	}
+	l.off = line.Next
+	if l.line > 0 && !line.Unterminated {
+		l.line++
+	}
+	l.scanned = max(l.scanned, l.off)
+	l.shown = max(l.shown, l.off)
+	s.prune()
+}
+
+// join puts the unterminated ends of the lives before l in front of its first
+// line.
+func (s *source) join(ctx context.Context, l *life, line Line) (SourceRef, Line) {
+	open := s.openEnd(ctx, l)
+	if len(open) == 0 {
+		return l.ref, line
+	}
+	if s.f.opt.Starts != nil && s.f.opt.Starts(line.Data) {
+		s.surrender(open)
+		return l.ref, line
+	}
+	first, out := open[0], line
+	out.Offset, out.Number, out.Data = first.off, first.line, nil
+	next := line.Number
+	if next > 0 {
+		next++
+	}
+	s.mu.Lock()
+	for _, p := range open {
+		rest := p.remainder(s.f.opt.MaxLine)
+		out.Data = append(out.Data, rest.data...)
+		out.Cut += rest.cut
+		p.off += rest.size()
+		p.rest, p.recent, p.fresh = piece{}, nil, false
+		p.joined = &joint{at: p.off, to: l, off: line.Next, line: next}
+	}
+	out.Next = first.off
+	s.mu.Unlock()
+	out.Data = append(out.Data, line.Data...)
+	if maxLine := s.f.opt.MaxLine; len(out.Data) > maxLine {
+		out.Cut += int64(len(out.Data) - maxLine)
+		out.Data = cutMiddle(out.Data, maxLine/4, maxLine)
+	}
+	return first.ref, out
+}
+
+// openEnd gives the lives before l that together hold the beginning of its
+// first line, oldest first: the last one with a "\n" in it, and those after
+// that which are nothing but a piece.
+func (s *source) openEnd(ctx context.Context, l *life) []*life {
+	earlier := s.lives[:max(0, slices.Index(s.lives, l))]
+	// Whoever wrote to l has written to its predecessors before.
+	for _, p := range slices.Clone(earlier) {
+		if p.joined == nil {
+			_ = s.drain(ctx, p)
+		}
+	}
+	var open []*life
+	for _, p := range slices.Backward(s.lives[:max(0, slices.Index(s.lives, l))]) {
+		if p.joined != nil {
+			break
+		}
+		if p.remainder(s.f.opt.MaxLine).size() > 0 {
+			open = append(open, p)
+		}
+		if !p.fresh {
+			break
+		}
+	}
+	slices.Reverse(open)
+	return open
+}
+
+// surrender hands on the unterminated ends of lives whose line was never
+// ended.
+func (s *source) surrender(lives []*life) {
+	for _, p := range lives {
+		rest := p.remainder(s.f.opt.MaxLine)
+		if rest.size() == 0 || p.joined != nil {
+			continue
+		}
+		s.f.handler.Line(p.ref, Line{
+			Data: bytes.Clone(rest.data), Offset: p.off, Next: p.off + rest.size(), Number: p.line,
+			Cut: rest.cut, Unterminated: true, ReadAt: s.f.opt.Now(),
+		})
+		s.f.counters.Lines.Add(1)
+		s.f.counters.Bytes.Add(rest.size())
+		s.mu.Lock()
+		p.off += rest.size()
+		p.rest, p.recent, p.fresh = piece{}, nil, false
+		s.mu.Unlock()
+	}
+}
+
+// partial shows text that has been waiting for its "\n".
+func (s *source) partial(now time.Time) {
+	for i := len(s.lives) - 1; i >= 0 && i >= len(s.lives)-2; i-- {
+		l := s.lives[i]
+		if l.joined != nil {
+			return
+		}
+		end := l.off + l.rest.size()
+		if l.file != nil {
+			end = l.size
+		}
+		if end == l.off {
+			if !l.fresh {
+				return
+			}
+			continue // nothing here yet: what stands before is still the end
+		}
+		if end != s.grewSize {
+			s.grew, s.grewSize = now, end
+		}
+		if end <= l.shown || now.Sub(s.grew) < s.f.opt.TailAfter || (l.file != nil && l.hasNewline()) {
+			return
+		}
+		rest := l.remainder(s.f.opt.MaxLine)
+		if rest.size() == 0 {
+			return
+		}
+		l.shown = l.off + rest.size()
+		s.f.handler.Tail(l.ref, Line{
+			Data: rest.data, Offset: l.off, Next: l.shown, Number: l.line, Cut: rest.cut,
+			Unterminated: true, ReadAt: s.f.opt.Now(),
+		})
+		return
+	}
+}
+
+func (s *source) idle(now time.Time) {
+	cur := s.cur()
+	if cur == nil || now.Sub(s.lastLine) < s.f.opt.IdleEvery || now.Sub(s.lastIdle) < s.f.opt.IdleEvery {
+		return
+	}
+	s.lastIdle = now
+	s.f.handler.Idle(cur.ref, s.f.opt.Now())
+}
+
+// vanished ends a source whose container has been removed.
+func (s *source) vanished(ctx context.Context, now time.Time) bool {
+	s.mu.Lock()
+	since := s.missed
+	s.mu.Unlock()
+	if since.IsZero() || now.Sub(since) < s.f.opt.Grace || s.cur() == nil {
+		return false
+	}
+	s.stopTail()
+	_ = s.drain(ctx, s.cur())
+	s.surrender(s.lives)
+	s.f.handler.Gone(s.cur().ref)
+	return true
+}
+
+// abandoned tells whether a path that its glob no longer yields has nothing
+// left to read.
+func (s *source) abandoned() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.missed.IsZero() && time.Since(s.missed) > max(time.Minute, 2*s.f.opt.Grace)
+}
+
+func (s *source) holds(id fileID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	for _, l := range s.needed {
+		if l.id == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *source) state() SourceState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := SourceState{Status: s.status, Err: s.err, Beat: s.beat}
+	if n := len(s.needed); n > 0 {
+		l := s.needed[n-1]
+		st.Ref, st.Offset = l.ref, l.off
+	}
+	return st
+}
+
+// realName is what a path stands for, with its links followed.
+func realName(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}

@@ -1,0 +1,333 @@
+package tailer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"time"
+)
+
+// known is the front of a text that has been read.
+type known struct {
+	id   fileID
+	head []byte
+}
+
+// maxKnown bounds how many fronts are kept; rotators keep fewer files.
+const maxKnown = 256
+
+func (s *source) learn(id fileID, head []byte) {
+	same := func(k known) bool { return k.id == id && bytes.Equal(k.head, head) }
+	if len(head) == 0 || slices.ContainsFunc(s.known, same) {
+		return
+	}
+	if len(s.known) >= maxKnown {
+		s.known = slices.Delete(s.known, 0, 1)
+	}
+	s.known = append(s.known, known{id, bytes.Clone(head)})
+}
+
+// learnSiblings takes what stands beside the log at a start for read.
+func (s *source) learnSiblings(path string) {
+	for _, c := range s.candidates(path) {
+		s.learn(c.id, c.head)
+	}
+}
+
+// explains tells whether c is a text that has been read, under whatever name.
+func (k known) explains(c *candidate) bool {
+	if !bytes.HasPrefix(c.head, k.head) {
+		return false
+	}
+	return len(k.head) >= headMax || len(c.head) == len(k.head) || k.id == c.id
+}
+
+// rotate goes over to the file that the path names now.
+func (s *source) rotate(ctx context.Context, path string) {
+	file, info := s.openLive(path)
+	if file == nil {
+		return // the old file is read on
+	}
+	s.stopTail()
+	cur := s.cur()
+	if idOf(info) == cur.id { // it has come back
+		_ = file.Close()
+		s.misses = 0
+		return
+	}
+	if !s.drainOrTruncate(ctx) && s.cur() != cur {
+		_ = file.Close() // truncated as well: the next look finds it rotated
+		return
+	}
+	name := realName(path)
+	kind := s.kindOf(cur, path, name)
+	s.misses = 0
+	if s.target.successor && name != cur.name && s.target.restarted(cur.name, name) {
+		s.replaceContainer(ctx, cur, file, info, name)
+		return
+	}
+	s.enter(ctx, s.newLife(file, info, name, 0, 0), kind)
+}
+
+// kindOf tells how the file of cur lost the name of the log.
+func (s *source) kindOf(cur *life, path, name string) RotationKind {
+	if info, err := cur.file.Stat(); err == nil && links(info) == 0 {
+		return RotatedDelete
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 && name != cur.name {
+		return RotatedSymlink
+	}
+	for _, c := range s.candidates(path, cur.name) {
+		if c.id == cur.id {
+			return RotatedRename
+		}
+	}
+	return RotatedReplaced
+}
+
+// enter makes next the followed life, after those that came and went unseen.
+func (s *source) enter(ctx context.Context, next *life, kind RotationKind) {
+	s.retire(s.cur())
+	for _, h := range s.hidden(next, nil) {
+		s.follow(h, kind)
+		s.readWhole(ctx, h)
+		s.retire(h)
+	}
+	s.follow(next, kind)
+	s.setStatus(StatusFollowing, nil)
+	s.hurry = 1
+}
+
+// follow appends next to the lives.
+func (s *source) follow(next *life, kind RotationKind) {
+	old := s.cur()
+	s.lives = append(s.lives, next)
+	s.lastKnown, s.progOff, s.progress = 0, next.off, time.Now()
+	s.mu.Lock()
+	s.needed = append(s.needed, next)
+	s.mu.Unlock()
+	if old != nil {
+		s.f.counters.rotated(kind)
+		s.f.handler.Rotated(old.ref, next.ref, kind)
+	}
+}
+
+// retire keeps a life open for what its writer still adds.
+func (s *source) retire(l *life) {
+	if l == nil {
+		return
+	}
+	head := l.front()
+	s.learn(l.id, head)
+	s.mu.Lock()
+	l.turned = l.off
+	l.head = head
+	l.late = l.file != nil
+	s.mu.Unlock()
+	l.quiet = time.Now()
+}
+
+// late reads rotated files until their writers have been quiet for the grace
+// period.
+func (s *source) late(ctx context.Context, now time.Time) {
+	for _, l := range slices.Clone(s.lives) {
+		if !l.late || l.file == nil {
+			continue
+		}
+		before := l.size
+		if err := s.drain(ctx, l); err != nil || l.size != before {
+			if err == nil || errors.Is(err, io.EOF) {
+				l.quiet = now
+				continue
+			}
+		}
+		if now.Sub(l.quiet) >= s.f.opt.Grace {
+			s.learn(l.id, l.front()) // it may have grown since
+			s.closeFile(l)
+		}
+	}
+	s.mu.Lock()
+	s.prune()
+	s.mu.Unlock()
+	n := len(s.lives)
+	s.lives = slices.DeleteFunc(s.lives, func(l *life) bool {
+		last := l == s.lives[n-1]
+		return !last && l.file == nil && !l.late && (l.joined != nil || l.rest.size() == 0)
+	})
+	s.f.release(s)
+}
+
+// truncated goes over to the new text in the same file. What was unread is
+// looked for in the rotator's copy.
+func (s *source) truncated(ctx context.Context) {
+	cur := s.cur()
+	s.salvage(ctx)
+	s.stopTail()
+	kind := RotatedTruncate
+	copied := s.findCopy(cur)
+	file := cur.file
+	info, err := file.Stat()
+	if err != nil {
+		s.setStatus(StatusUnfit, err)
+		return
+	}
+	next := s.newLife(file, info, cur.name, 0, 0)
+	s.mu.Lock()
+	cur.file = nil
+	s.mu.Unlock()
+	if copied != nil {
+		kind = RotatedCopy
+		s.readCopy(ctx, cur, copied)
+	} else if lost := cur.size - cur.off; lost > 0 {
+		s.f.counters.LostBytes.Add(lost)
+	}
+	s.enter(ctx, next, kind)
+}
+
+// findCopy looks for the text that was read up to l.off in another file.
+func (s *source) findCopy(l *life) *candidate {
+	want := l.before()
+	if len(want) == 0 {
+		return nil
+	}
+	for range 2 { // a copy can be compressed while it is looked at
+		for _, c := range slices.Backward(s.candidates(l.name, s.target.path)) {
+			if c.id != l.id && bytes.HasPrefix(c.head, l.head) && c.holds(l.off, want) {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// readCopy reads the rest of l from the rotator's copy of it.
+func (s *source) readCopy(ctx context.Context, l *life, c *candidate) {
+	if !c.compressed {
+		if file, info, err := openRegular(c.name); err == nil {
+			if id := idOf(info); id == c.id {
+				s.mu.Lock()
+				l.file, l.name, l.id = file, c.name, c.id
+				s.mu.Unlock()
+				if err := s.drain(ctx, l); err != nil && ctx.Err() == nil {
+					s.f.opt.Warn(err)
+				}
+				return
+			}
+			_ = file.Close()
+		}
+	}
+	s.mu.Lock()
+	l.name = c.name
+	s.mu.Unlock()
+	s.readWhole(ctx, l)
+}
+
+// readWhole reads a life that is complete, from its off on: by its own
+// descriptor, or decompressing it. Its unterminated end stays behind.
+func (s *source) readWhole(ctx context.Context, l *life) {
+	var err error
+	if l.file != nil {
+		err = s.drain(ctx, l)
+	} else {
+		err = s.readPacked(ctx, l)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.f.opt.Warn(err)
+	}
+}
+
+func (s *source) readPacked(ctx context.Context, l *life) error {
+	src, err := Open(l.name, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = src.Close() }()
+	if err := src.SkipTo(l.off); err != nil {
+		return err
+	}
+	opt := ReadOptions{Start: l.off, StartLine: l.line, MaxLine: s.f.opt.MaxLine, Final: true}
+	_, _, err = Read(ctx, src, opt, func(line Line) error {
+		if line.Unterminated {
+			s.mu.Lock()
+			l.rest = piece{bytes.Clone(line.Data), line.Cut}
+			s.mu.Unlock()
+			return nil
+		}
+		s.take(ctx, l, line)
+		return nil
+	})
+	return err
+}
+
+// hidden gives the lives that came and went between two looks, oldest first,
+// opened but not read: siblings that nothing explains. inHand is the first
+// line of next, if it has been read.
+func (s *source) hidden(next *life, inHand []byte) []*life {
+	var lives []*life
+	for _, l := range s.lives {
+		if l != next {
+			s.learn(l.id, l.front())
+		}
+	}
+	for _, c := range s.candidates(append([]string{s.target.path, next.name}, s.between(next)...)...) {
+		if c.id == next.id || len(c.head) == 0 || c.copyOf(next) ||
+			(inHand != nil && bytes.HasPrefix(c.head, inHand)) ||
+			slices.ContainsFunc(s.lives, func(l *life) bool { return l.id == c.id && c.id != next.id && !c.compressed }) ||
+			slices.ContainsFunc(s.known, func(k known) bool { return k.explains(c) }) {
+			continue
+		}
+		if l := s.lifeOf(c, 0, 0); l != nil {
+			lives = append(lives, l)
+		}
+	}
+	return lives
+}
+
+// catchHidden looks, before the first line of l is handed on, for lives that
+// came before it.
+func (s *source) catchHidden(ctx context.Context, l *life, inHand []byte) {
+	if l != s.cur() || l.start > 0 {
+		return
+	}
+	for _, h := range s.hidden(l, inHand) {
+		s.lives = slices.Insert(s.lives, len(s.lives)-1, h)
+		s.mu.Lock()
+		s.needed = slices.Insert(s.needed, len(s.needed)-1, h)
+		s.mu.Unlock()
+		s.f.counters.rotated(RotatedReplaced)
+		s.f.handler.Rotated(l.ref, h.ref, RotatedReplaced)
+		s.readWhole(ctx, h)
+		s.retire(h)
+		s.f.handler.Rotated(h.ref, l.ref, RotatedReplaced)
+	}
+}
+
+// lifeOf opens what a candidate names; nil if it is no longer there.
+func (s *source) lifeOf(c *candidate, off, line int64) *life {
+	if !c.compressed {
+		file, info, err := openRegular(c.name)
+		if err != nil {
+			return nil
+		}
+		if idOf(info) == c.id {
+			return s.newLife(file, info, c.name, off, line)
+		}
+		_ = file.Close()
+		return nil
+	}
+	l := &life{name: c.name, id: c.id, start: off, fresh: true, off: off, line: line, turned: -1, shown: off}
+	if off > 0 {
+		l.head = c.head
+	} else if line == 0 {
+		l.line = 1
+	}
+	l.commit = mark{off: off, line: l.line}
+	l.ref = SourceRef{
+		Path: s.target.key, Gen: s.f.nextGen(), Name: c.name, Device: c.id.device, Inode: c.id.inode,
+		Head: hash(c.head), HeadLen: len(c.head), Meta: s.target.metaOf(c.name),
+	}
+	return l
+}
