@@ -51,6 +51,20 @@ func (t *Tracker) Incidents() (incidents, observations []Incident) {
 	return incidents, observations
 }
 
+// Failed tells whether a failure was found in the server of an input.
+func (t *Tracker) Failed(input int) bool {
+	src := input
+	if src < len(t.opt.Servers) {
+		src = t.opt.Servers[src]
+	}
+	for _, r := range t.runs {
+		if r.source == src && len(t.incidentsOf(r)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // LastFailed keeps the incidents of the last failed run of each source.
 func (t *Tracker) LastFailed() (incidents, observations []Incident) {
 	last := map[int]*run{}

@@ -23,9 +23,9 @@ type Entry struct {
 	// signature, because its details are not verified).
 	Role string `yaml:"role"`
 
-	Match   Match       `yaml:"match"`
-	Applies *Condition  `yaml:"applies_when"`
-	Demand  *Demand     `yaml:"demand"`
+	Match   Match      `yaml:"match"`
+	Applies *Condition `yaml:"applies_when"`
+	Demand  *Demand    `yaml:"demand"`
 	// Scales names what a computed demand grows with when there is no formula:
 	// max_num_batched_tokens (default for run-time OOMs), max_num_seqs, none.
 	Scales   string         `yaml:"scales_with"`
@@ -95,12 +95,11 @@ type Signature struct {
 	// Alone tells that a line is a failure by itself; without it the line is a
 	// cause only if the engine is seen to die of it.
 	Alone bool `yaml:"alone"`
+	// MinCount asks for that many such lines before the line counts.
+	MinCount int `yaml:"min_count"`
 	// Root is first (default: the first exception of the chain is the root) or
 	// matched (the one that this signature matched).
 	Root string `yaml:"root"`
-	// Before asks the line to stand before the failure that it explains
-	// (default true for raw and kernel lines).
-	line int
 }
 
 // Pattern is a compiled regular expression.

@@ -21,6 +21,12 @@ func (t *Tracker) facts(r *run, fs []*failure, root *failure, phase string) *sco
 		s.set("model", Text(r.model), Established, r.modelAt)
 	}
 	s.set("engine", Text(r.engine), Established)
+	if root != nil && r.engine == "vllm" && r.version == "" {
+		if fr, _ := findFrame(allFrames(root), []string{"sglang/srt/"}); fr != nil {
+			r.engine = "sglang"
+			s.set("engine", Text("sglang"), Established, fr.At)
+		}
+	}
 	s.set("phase", Text(phase), Established)
 	for name, f := range r.facts {
 		s.facts[name] = f

@@ -67,13 +67,49 @@ func (t *Tracker) candidates(r *run) []candidate {
 		c.hit = hit{entry: l.entry, sig: l.sig, confidence: l.sig.Confidence, vars: l.vars}
 		out = append(out, c)
 	}
-	sort.SliceStable(out, func(i, j int) bool {
-		if out[i].order != out[j].order {
-			return out[i].order < out[j].order
-		}
-		return out[i].at.Before(out[j].at)
-	})
+	out = t.lendRelay(r, out)
+	sortByCause(out)
 	return demoteLate(r, out)
+}
+
+func sortByCause(list []candidate) {
+	sort.SliceStable(list, func(i, j int) bool {
+		if list[i].order != list[j].order {
+			return list[i].order < list[j].order
+		}
+		return list[i].at.Before(list[j].at)
+	})
+}
+
+// lendRelay gives a worker's traceback that was cut before its exception the
+// text that the core quotes of it.
+func (t *Tracker) lendRelay(r *run, list []candidate) []candidate {
+	var relay *failure
+	for i := range list {
+		if f := list[i].f; f != nil && f.relay {
+			relay = f
+		}
+	}
+	if relay == nil {
+		return list
+	}
+	for i := range list {
+		c := &list[i]
+		if c.f == nil || c.f.relay || c.order != orderWorker || c.f.exs[c.f.own].Class != "" {
+			continue
+		}
+		whole := *c.f
+		whole.exs = append([]parser.Exception{}, c.f.exs...)
+		whole.ooms = append([]*oom.Message{}, c.f.ooms...)
+		whole.exs[whole.own].Text = relay.exs[relay.own].Text
+		whole.exs[whole.own].Class = lastName(relay.exs[relay.own].Class)
+		whole.exs[whole.own].At = relay.exs[relay.own].At
+		whole.ooms[whole.own] = relay.ooms[relay.own]
+		whole.lent = true
+		c.f, c.at = &whole, whole.exs[whole.own].At
+		c.hit = t.bestHit(r, c.f, r.phaseOf(c.f))
+	}
+	return list
 }
 
 // demoteLate puts what a worker or a library said after the engine had already
@@ -103,12 +139,7 @@ func demoteLate(r *run, list []candidate) []candidate {
 			c.order = orderSecond
 		}
 	}
-	sort.SliceStable(list, func(i, j int) bool {
-		if list[i].order != list[j].order {
-			return list[i].order < list[j].order
-		}
-		return list[i].at.Before(list[j].at)
-	})
+	sortByCause(list)
 	return list
 }
 
@@ -220,7 +251,7 @@ func (r *run) phaseOf(f *failure) string {
 	if fr, _ := findFrame(frames, stepFrames); fr != nil {
 		return "runtime"
 	}
-	if len(r.stats) > 0 || len(r.dump) > 0 {
+	if len(r.stats) > 0 || len(r.dump) > 0 || strings.HasPrefix(first, "EngineCore encountered a fatal error") {
 		return "runtime"
 	}
 	return r.phaseAt(f.ev.At)
@@ -243,11 +274,11 @@ func (r *run) phaseAt(at parser.Pos) string {
 // died tells whether the run shows that its engine died, as against an error
 // of one request.
 func (r *run) died() bool {
-	if r.fatal() || r.consq.count("engine_dead") > 0 {
+	if r.fatal() || r.dying || len(r.dump) > 0 || r.consq.count("engine_dead") > 0 {
 		return true
 	}
 	for _, l := range r.lines {
-		if l.sig.Alone {
+		if l.sig.Alone && l.n >= l.sig.MinCount && l.entry.Role == "failure" {
 			return true
 		}
 	}
@@ -260,7 +291,7 @@ func (t *Tracker) incidentsOf(r *run) []*incident {
 	cands := t.candidates(r)
 	deadAfterStop := r.stop != nil && !r.diedBefore(*r.stop)
 	if len(cands) == 0 {
-		if deadAfterStop || r.consq.count("engine_dead") == 0 && !r.orphanError() {
+		if deadAfterStop || r.consq.count("engine_dead") == 0 && !r.dying && len(r.dump) == 0 {
 			return nil
 		}
 		return []*incident{t.newIncident(r, nil, nil)}
@@ -290,15 +321,14 @@ func (r *run) diedBefore(p parser.Pos) bool {
 	return false
 }
 
-// orphanError tells whether an engine or worker wrote an error whose cause is
-// not in the log at all.
-func (r *run) orphanError() bool { return r.sawError && r.fatal() }
-
 // counts tells whether a candidate is a failure of the server: a mechanism
 // says so, the engine died of it, or the log is a piece that shows nothing
 // else. An error of one request in the API server is none.
 func (t *Tracker) counts(r *run, c candidate) bool {
 	if c.line != nil {
+		if c.line.n < c.line.sig.MinCount {
+			return false
+		}
 		return c.line.sig.Alone || r.died() || !r.banner
 	}
 	if c.order == orderFrontEnd {
@@ -321,10 +351,7 @@ func (t *Tracker) counts(r *run, c candidate) bool {
 		// a log, because a program's output can quote anything.
 		return !c.proc.IsZero() && c.f.rec.Level >= parser.Error || !r.banner
 	}
-	if !r.banner && c.f.rec.Level >= parser.Error {
-		return true
-	}
-	return false
+	return !r.banner
 }
 
 // incident is a failure of a run before it is worded.

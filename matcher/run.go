@@ -55,7 +55,8 @@ type run struct {
 	engine   string
 	dropped  int
 	dirty    bool
-	sawError bool
+	// dying is set by the head of a fatal record whose exception is not there.
+	dying    bool
 	repeated bool // "[repeated Nx across cluster]": Ray left copies out
 	suppress bool // journald: "Suppressed N messages"
 	stdout   bool

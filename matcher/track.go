@@ -144,9 +144,13 @@ func (t *Tracker) take(r *run, e parser.Event) {
 			r.setFact(f, e.Proc)
 		}
 	case parser.Stats:
+		if b.Engine == "sglang" {
+			r.engine = "sglang"
+		}
 		r.addStats(b, e.At, e.Time)
 	case parser.Dump:
 		r.dump[b.Kind] = dumpAt{b, e.At}
+		r.dirty = true
 	case parser.Ready:
 		if r.ready == nil {
 			at := e.At
@@ -197,6 +201,9 @@ func (t *Tracker) takeArgs(r *run, e parser.Event, a parser.Args) {
 func (t *Tracker) takeConfig(r *run, e parser.Event, c parser.Config) {
 	if !c.Dump {
 		r.configBy[e.Proc.PID] = true
+	} else {
+		r.dump["config"] = dumpAt{parser.Dump{ScheduledTotal: -1, Running: -1, Waiting: -1, KVUsagePct: -1, PromptLogprobs: -1, PromptTokens: -1}, e.At}
+		r.dirty = true
 	}
 	if r.version == "" {
 		r.version, r.verAt = c.Version, e.At
@@ -228,6 +235,8 @@ type failure struct {
 	own int
 	// relay marks an own that is quoted from a worker by the core.
 	relay bool
+	// lent marks a cut traceback whose exception is the core's quotation.
+	lent  bool
 	kind  string // of a consequence
 	fatal bool   // the process or the engine dies of it
 }
@@ -286,9 +295,19 @@ func (t *Tracker) takeFailure(r *run, e parser.Event, b parser.Failure) {
 	}
 }
 
+// quoting are exceptions whose text quotes what a client sent; an
+// out-of-memory is never raised as one.
+var quoting = map[string]bool{
+	"ValueError": true, "TypeError": true, "KeyError": true, "ValidationError": true, "HTTPException": true,
+	"JSONDecodeError": true, "BadRequestError": true, "UnicodeDecodeError": true, "VLLMValidationError": true,
+}
+
 // parseOOM reads an out-of-memory from an exception, joining a text that a
 // terminal broke.
 func parseOOM(x parser.Exception) (oom.Message, bool) {
+	if quoting[lastName(x.Class)] {
+		return oom.Message{}, false
+	}
 	text := x.Text
 	if x.Class != "" {
 		text = x.Class + ": " + x.Text
@@ -355,10 +374,9 @@ func (t *Tracker) takeNotice(r *run, e parser.Event, rec *parser.Record) {
 	r.repeated = r.repeated || strings.Contains(text, "x across cluster]")
 	r.suppress = r.suppress || rec.Level == parser.Raw && strings.HasPrefix(text, "Suppressed ") && strings.HasSuffix(strings.TrimSpace(text), "unit")
 	if rec.Level >= parser.Error {
-		r.sawError = true
 		for _, h := range fatalHeads {
 			if strings.HasPrefix(text, h) {
-				r.dirty = true
+				r.dirty, r.dying = true, true
 			}
 		}
 	}

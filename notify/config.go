@@ -197,10 +197,11 @@ func (m Mute) validate(f *fields, at string) {
 	case once && !m.Since.Before(m.Until):
 		f.bad(at+".until", "is not after since")
 	case weekly:
-		for name, s := range map[string]string{"from": m.From, "to": m.To} {
-			if _, err := clockTime(s); err != nil {
-				f.bad(at+"."+name, "%v", err)
-			}
+		if _, err := clockTime(m.From); err != nil {
+			f.bad(at+".from", "%v", err)
+		}
+		if _, err := clockTime(m.To); err != nil {
+			f.bad(at+".to", "%v", err)
 		}
 	}
 	for i, d := range m.Days {

@@ -149,7 +149,9 @@ func (o *open) takesLoose(text string) bool {
 
 // looseTrace tells whether the record's traceback is being printed without
 // prefixes: its last line had none either.
-func looseTrace(o *open) bool { return o.headed && !o.sawCR && len(o.rec.Lines) > 1 && o.rec.Level != Raw }
+func looseTrace(o *open) bool {
+	return o.headed && !o.sawCR && len(o.rec.Lines) > 1 && o.rec.Level != Raw
+}
 
 // foreign knows lines that certainly begin something else.
 func foreign(s string) bool {

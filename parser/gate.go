@@ -69,7 +69,7 @@ var wanted = func() map[[4]byte]bool {
 	for _, s := range []string{
 		"non-default args", "args: Namespace", "Initializing a", "vLLM API server", "vLLM server version",
 		"[shutdown] ", "Engine 000", "Avg prompt", "GPU KV cache", "CPU KV cache", "XPU KV cache",
-		"Dumping ", "SchedulerOutput", "SchedulerStats", "Using ", "model weights take", "the current vLLM",
+		"No available shared memory broadcast block", "Dumping ", "SchedulerOutput", "SchedulerStats", "Using ", "model weights take", "the current vLLM",
 	} {
 		add(s)
 	}

@@ -123,6 +123,10 @@ func (p *Parser) inner(in framing.Inner, at Pos) {
 	b = bytes.TrimRight(b, "\r")
 	p.ansi = framing.StripANSI(p.ansi[:0], b)
 	b = afterProgress(p.ansi)
+	if h, ok := sglangHead(b); ok {
+		p.sglang(h, at, in.Meta)
+		return
+	}
 	h := readHead(b)
 	if h.level != Raw || !h.proc.IsZero() {
 		p.engine = true
@@ -136,6 +140,10 @@ func (p *Parser) inner(in framing.Inner, at Pos) {
 		p.raw(h, at, in.Meta)
 	}
 }
+
+// hangSign is the one INFO message that can be evidence: a process waits for
+// another one (distributed/device_communicators/shm_broadcast.py).
+const hangSign = "No available shared memory broadcast block found in"
 
 func (p *Parser) one(h head, at Pos, meta framing.Meta, body Body) {
 	p.emit(Event{At: at, Proc: h.proc, Time: h.time, Meta: meta, Body: body})
@@ -151,7 +159,14 @@ func (p *Parser) headed(h head, cr bool, at Pos, meta framing.Meta) {
 		return
 	}
 	p.close(o)
-	if p.message(h, at, meta) || h.level <= Info {
+	if p.message(h, at, meta) {
+		p.last = nil
+		return
+	}
+	if h.level <= Info {
+		if strings.HasPrefix(text, hangSign) {
+			p.one(h, at, meta, Notice{Record: &Record{Proc: h.proc, Level: h.level, Time: h.time, File: h.file, Lines: []TextLine{{At: at, Text: text}}}})
+		}
 		p.last = nil
 		return
 	}

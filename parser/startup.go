@@ -34,7 +34,11 @@ var startupLines = []struct {
 	{"CUDA graph memory profiling is ", func(r *factReader) { r.after("--gpu-memory-utilization="); r.number("gpu_memory_utilization") }},
 	{"Free memory on device ", readBudget},
 	{"Initial free memory", readReserved},
-	{"Initial free memory: ", func(r *factReader) { r.size("free_at_start_bytes"); r.after("Requested memory: "); r.number("gpu_memory_utilization") }},
+	{"Initial free memory: ", func(r *factReader) {
+		r.size("free_at_start_bytes")
+		r.after("Requested memory: ")
+		r.number("gpu_memory_utilization")
+	}},
 	{"Memory profiling takes ", readProfile},
 	{"Overriding num_gpu_blocks=", func(r *factReader) { r.after("num_gpu_blocks_override="); r.number("num_gpu_blocks_override") }},
 	{"Padding num_heads from ", readPadding},

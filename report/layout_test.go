@@ -207,6 +207,8 @@ func TestHeadline(t *testing.T) {
 		{"capacity", "weights", "oom", nil, "", "GPU out of memory, it does not fit: weights of the model"},
 		{"capacity", "profiling", "startup_refused", nil, "", "start refused, it does not fit the GPU: memory profiling at start"},
 		{"other_oom", "other_process", "oom", nil, "", "GPU out of memory: another process on the GPU"},
+		{"other_oom", "other_process", "startup_refused", nil, "", "start refused, too little free GPU memory: another process on the GPU"},
+		{"kv_pressure", "kv_pressure", "startup_refused", nil, "", "start refused, too little KV cache: KV cache pressure"},
 		{"host", "host_memory", "signal", nil, "", "host out of memory: host memory"},
 		{"not_oom", "illegal_access", "kernel_fault", nil, "", "the server died, not of memory: illegal memory access in a kernel"},
 		{"not_oom", "config", "startup_refused", nil, "", "start refused, not for memory: configuration"},

@@ -124,13 +124,23 @@ func withRef(s, ref string) string {
 
 func (v viewer) budgetTable(b matcher.Budget) table {
 	t := table{Title: strings.TrimSpace("budget of " + who(b.Process, b.GPU))}
+	// The file is named once, in the title, and again only where it changes.
+	home := -1
 	for _, p := range budgetParts(b) {
 		if p.part == nil {
 			continue
 		}
-		t.Rows = append(t.Rows, row{
-			Label: p.label, Value: p.text(), Grade: word(string(p.part.Grade)), Ref: v.names.Ref(p.part.At),
-		})
+		r := row{Label: p.label, Value: p.text(), Grade: word(string(p.part.Grade))}
+		if at := p.part.At; at != nil {
+			if home < 0 {
+				home = at.Source
+				t.Ref = v.names.source(home)
+			}
+			if r.Ref = v.names.Ref(at); at.Source == home && spot(*at) != "" {
+				r.Ref = spot(*at)
+			}
+		}
+		t.Rows = append(t.Rows, r)
 	}
 	return t
 }

@@ -32,27 +32,34 @@ func failed(i matcher.Incident) string {
 	if i.Root.Kind == "masked_oom" {
 		masked = " (masked)"
 	}
+	refused := i.Root.Kind == "startup_refused"
 	switch i.Verdict.Family {
 	case "workspace_driven":
 		return "GPU out of memory" + masked + ", workspace-driven"
 	case "kv_pressure":
+		if refused {
+			return "start refused, too little KV cache"
+		}
 		return "KV cache pressure"
 	case "capacity":
-		if i.Root.Kind == "startup_refused" {
+		if refused {
 			return "start refused, it does not fit the GPU"
 		}
 		return "GPU out of memory" + masked + ", it does not fit"
 	case "other_oom":
+		if refused {
+			return "start refused, too little free GPU memory"
+		}
 		return "GPU out of memory" + masked
 	case "host":
 		return "host out of memory"
 	case "not_oom":
-		if i.Root.Kind == "startup_refused" {
+		if refused {
 			return "start refused, not for memory"
 		}
 		return "the server died, not of memory"
 	}
-	if i.Root.Kind == "startup_refused" {
+	if refused {
 		return "start refused, cause unknown"
 	}
 	return "the server died, cause unknown"

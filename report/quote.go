@@ -53,7 +53,8 @@ func (q quote) where() string {
 	return "in " + q.Frame + ", " + q.Who
 }
 
-// briefLines is how many lines of the quote the first screen can spare.
+// briefLines is how many lines of the quote the first screen can spare. One
+// more is no reason to cut a text.
 const briefLines = 3
 
 // wrapped are the quote's lines at a width, cut to its essential part.
@@ -66,14 +67,14 @@ func (q quote) wrapped(width int) []string {
 }
 
 // essential is what the quote must show, in lines that are not wrapped yet: a
-// text that takes more than briefLines at the width is cut.
+// text that takes many lines at the width is cut.
 func (q quote) essential(width int) []string {
 	n := 0
 	for _, l := range q.Lines {
 		n += len(wrap(l, width))
 	}
 	switch {
-	case !q.Brief || n <= briefLines:
+	case !q.Brief || n <= briefLines+1:
 		return q.Lines
 	case len(q.Lines) == 1:
 		return []string{essence(q.Lines[0], briefLines*width*9/10)}

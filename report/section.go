@@ -260,7 +260,7 @@ func (v viewer) after(i matcher.Incident) []string {
 		if ref := v.names.Ref(r.At); ref != "" {
 			s += " (" + ref + ")"
 		}
-		if len(r.ChangesMade) == 0 {
+		if len(r.ChangesMade) == 0 && len(r.ChangesMissing) > 0 {
 			s += ", with none of the changes above"
 		}
 		out = append(out, s)

@@ -15,7 +15,7 @@ import (
 )
 
 // deadline ends a wait that would never end; nothing waits that long.
-const deadline = 20 * time.Second
+const deadline = 4 * time.Second
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
@@ -109,11 +109,18 @@ func follow(t testing.TB, opt Options, h Handler) (f *Follower, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stop = runFollower(t, f)
+	t.Cleanup(stop)
+	return f, stop
+}
+
+// runFollower runs f; stop ends it and waits.
+func runFollower(t testing.TB, f *Follower) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
 	var once sync.Once
-	stop = func() {
+	return func() {
 		once.Do(func() {
 			cancel()
 			select {
@@ -126,8 +133,6 @@ func follow(t testing.TB, opt Options, h Handler) (f *Follower, stop func()) {
 			}
 		})
 	}
-	t.Cleanup(stop)
-	return f, stop
 }
 
 // eventually waits for a condition.

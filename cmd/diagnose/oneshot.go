@@ -80,9 +80,8 @@ func (o *oneshot) run(ctx context.Context, a *app, names []string) error {
 	if err := o.print(a, doc, write); err != nil {
 		return err
 	}
-	a.status = max(a.status, exitOf(doc))
-	if a.status == exitUnknown {
-		return nil
+	if a.status != exitUsage {
+		a.status = exitOf(doc)
 	}
 	return nil
 }
@@ -200,7 +199,7 @@ func postmortem(ctx context.Context, a *app, cat *matcher.Catalog, opt matcher.O
 			}
 		}
 		p.Flush()
-		if !saw {
+		if !saw && !t.Failed(index-1) {
 			return doc, noEngine(s, doc.Inputs[len(doc.Inputs)-1])
 		}
 	}

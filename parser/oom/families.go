@@ -129,8 +129,9 @@ var families = []family{
 		pattern: regexp.MustCompile(`NCCLWARNFailedtomalloc(\d{1,18})bytes`)},
 	{form: FormTriton, anchor: "TritonError[", read: readVendor,
 		pattern: regexp.MustCompile(`TritonError\[(CUDA|HIP)\]:outofmemory`)},
+	// csrc/cumem_allocator.cpp; its path is not always printed as it is there.
 	{form: FormCumem, vendor: "CUDA", anchor: "CUDAError:outofmemoryat",
-		pattern: regexp.MustCompile(`CUDAError:outofmemoryat[^,;'"]*?cumem_allocator\.cpp`)},
+		pattern: regexp.MustCompile(`CUDAError:outofmemoryat`)},
 	{form: FormDeepEP, vendor: "CUDA", anchor: "exception(",
 		pattern: regexp.MustCompile(`CUDA(?:runtime|driver)exception\([^()]*\):2\((?:cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY)`)},
 	{form: FormDeepEP, vendor: "CUDA", anchor: "Failed:CU",

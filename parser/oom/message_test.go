@@ -259,6 +259,7 @@ var literals = []struct{ name, text, want string }{
 	{"Triton", "RuntimeError: Triton Error [CUDA]: out of memory", "triton-oom CUDA masked"},
 	{"cumem", "CUDA Error: out of memory at /workspace/csrc/cumem_allocator.cpp:139", "cumem CUDA masked"},
 	{"cumem on wake-up", "Failed to wake up allocator: CUDA Error: out of memory at csrc/cumem_allocator.cpp:139. Rolling back 12 successfully mapped allocations.", "cumem CUDA masked"},
+	{"cumem in a reply", `{"error":{"message":"Call to wake_up method failed: CUDA Error: out of memory at <path>:163","type":"InternalServerError"}}`, "cumem CUDA masked"},
 	{"DeepEP", "RuntimeError: CUDA runtime exception (/deep_ep/csrc/buffer.cpp:77): 2 (cudaErrorMemoryAllocation, out of memory)", "deepep CUDA masked"},
 	{"DeepEP, driver", "RuntimeError: CUDA driver exception (/deep_ep/csrc/buffer.cpp:77): 2 (CUDA_ERROR_OUT_OF_MEMORY, out of memory)", "deepep CUDA masked"},
 	{"DeepEP, old", "RuntimeError: Failed: CUDA error /deep_ep/csrc/buffer.cpp:77 'out of memory'", "deepep CUDA masked"},

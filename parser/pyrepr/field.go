@@ -21,23 +21,18 @@ func Field(s, name string) (string, bool) {
 	p := parser{s: s[at:end]}
 	p.space()
 	v, ok := p.value(0, inner)
-	if !ok && (at+p.pos < len(s) || v.Source == "") {
-		return "", false
-	}
 	// A value at the very end of the text may have been cut, unless it is
 	// closed: "num_running_reqs=1" can be the beginning of 12.
-	if p.pos == len(p.s) && !closed(v, ok) {
+	if !ok || p.pos == len(p.s) && !closed(v) {
 		return "", false
 	}
 	return v.Text(), true
 }
 
 // closed tells whether a value carries its own end.
-func closed(v Value, ok bool) bool {
+func closed(v Value) bool {
 	switch v.Kind {
-	case String, List, Tuple, Set, Dict, Call:
-		return ok
-	case None, Bool:
+	case None, Bool, String, List, Tuple, Set, Dict, Call:
 		return true
 	}
 	return strings.HasPrefix(v.Source, "<") && strings.HasSuffix(v.Source, ">")

@@ -36,12 +36,29 @@ func ParseKV(s string) (values map[string]string, order []string) {
 		}
 		n := argument(s[at:])
 		name, value := s[at:at+n], strings.TrimRight(s[at+n+1:end], ", \t\r\n")
+		if i == len(keys)-1 {
+			value = withoutCutName(value)
+		}
 		if _, seen := values[name]; !seen {
 			order = append(order, name)
 			values[name] = value
 		}
 	}
 	return values, order
+}
+
+// withoutCutName drops the beginning of a known name from the end of the last
+// value: the text was cut within it.
+func withoutCutName(value string) string {
+	i := strings.LastIndex(value, ", ")
+	if i < 0 {
+		return value
+	}
+	tail := value[i+2:]
+	if slices.ContainsFunc(known, func(name string) bool { return strings.HasPrefix(name, tail) }) {
+		return value[:i]
+	}
+	return value
 }
 
 // maxRepairs bounds how often a scan is taken up behind an open bracket.

@@ -21,7 +21,7 @@ func Parse(s string) (v Value, rest string, ok bool) {
 	p := parser{s: s[:min(len(s), maxText)]}
 	p.space()
 	v, ok = p.value(0, plain)
-	return v, s[p.pos:], ok
+	return v, s[p.pos:], ok && (p.pos < len(p.s) || len(p.s) == len(s))
 }
 
 // ParseDict reads a dictionary such as that of "non-default args: {...}", or
@@ -57,9 +57,6 @@ type parser struct {
 	s      string
 	pos    int
 	values int
-	// Set once no quote of the kind is left to close a text, so that a text of
-	// lone quotes is not searched again and again.
-	noSingle, noDouble bool
 }
 
 func (p *parser) space() {
@@ -68,7 +65,9 @@ func (p *parser) space() {
 	}
 }
 
-func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v' }
+func isSpace(c byte) bool {
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v'
+}
 
 func isWord(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf
@@ -90,7 +89,8 @@ func (p *parser) value(depth int, where place) (Value, bool) {
 		return v, false
 	}
 	if !ok || v.Kind == Raw && p.pos == start || !p.ends(where) {
-		return p.raw(start, where)
+		v, whole := p.raw(start, where)
+		return v, whole && (ok || where != plain) // "<object at" is cut
 	}
 	v.Source = p.s[start:p.pos]
 	return v, true
@@ -397,23 +397,20 @@ func (p *parser) rawEnd(start int) (Value, bool) {
 	return Value{Kind: Raw, Source: text}, text != ""
 }
 
-// skipQuoted steps over a quoted text, or over a lone quote: an apostrophe
-// within a word, or one that nothing closes.
+// skipQuoted steps over a quoted text, to the end if nothing closes it: text
+// that was cut within quotes must not be read as if it stood outside of them.
+// Of an apostrophe within a word it steps over the apostrophe alone.
 func (p *parser) skipQuoted() {
 	start, q := p.pos, p.s[p.pos]
-	none := &p.noSingle
-	if q == '"' {
-		none = &p.noDouble
-	}
 	p.pos++
-	if *none || start > 0 && isWord(p.s[start-1]) && !prefixed(p.s[:start]) {
+	if start > 0 && isWord(p.s[start-1]) && !prefixed(p.s[:start]) {
 		return
 	}
 	if end := closing(p.s, p.pos, q); end >= 0 {
 		p.pos = end + 1
 		return
 	}
-	*none = true
+	p.pos = len(p.s)
 }
 
 // prefixed tells whether s ends with the letter of a prefixed string (b'...').
