@@ -53,10 +53,7 @@ func (t *Tracker) Incidents() (incidents, observations []Incident) {
 
 // Failed tells whether a failure was found in the server of an input.
 func (t *Tracker) Failed(input int) bool {
-	src := input
-	if src < len(t.opt.Servers) {
-		src = t.opt.Servers[src]
-	}
+	src := t.server(input)
 	for _, r := range t.runs {
 		if r.source == src && len(t.incidentsOf(r)) > 0 {
 			return true

@@ -29,13 +29,22 @@ func secondsBetween(a, b string) (int, bool) {
 // time says when the failure was, as far as the log tells.
 func (r *run) time(o Options) Time {
 	t := Time{Basis: "no time in the log"}
-	first, last := r.lastTime, r.lastTime
+	// Records come when they end, so neither is simply the first or last seen.
+	first, last := "", r.lastTime
 	for _, f := range r.failures {
-		if f.ev.Time != "" {
+		if f.ev.Time != "" && (first == "" || f.ev.Time < first) {
 			first = f.ev.Time
-			break
 		}
 	}
+	for _, l := range r.lines {
+		if l.ev.Time != "" && (first == "" || l.ev.Time < first) {
+			first = l.ev.Time
+		}
+	}
+	if first == "" {
+		first = last
+	}
+	last = max(first, last)
 	if first == "" {
 		if r.meta.Time != "" {
 			t.First, t.Last, t.Basis = text(r.meta.Time), text(r.meta.Time), "the wrapper's clock"

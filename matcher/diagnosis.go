@@ -290,22 +290,11 @@ type Followup struct {
 	Withdrawn      []string `json:"withdrawn"`
 }
 
-// FamilyOf gives the family that a class belongs to.
+// FamilyOf gives the family that a class belongs to, unknown for any other
+// word.
 func FamilyOf(class string) string {
-	switch class {
-	case "workspace", "sampler_logits", "multimodal_encoder", "cudagraph", "speculative", "lora":
-		return "workspace_driven"
-	case "kv_pressure":
-		return "kv_pressure"
-	case "weights", "profiling", "kv_allocation":
-		return "capacity"
-	case "fragmentation", "other_process", "process_limit", "comm_buffers":
-		return "other_oom"
-	case "host_memory":
-		return "host"
-	case "workspace_locked", "illegal_access", "device_assert", "nccl", "hardware", "rpc_timeout",
-		"worker_died", "assertion", "software_fault", "config", "dependency":
-		return "not_oom"
+	if f, ok := classes[class]; ok {
+		return f
 	}
 	return "unknown"
 }

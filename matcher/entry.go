@@ -79,7 +79,8 @@ type Signature struct {
 	// Pattern is a regular expression over the text. A named group is a fact
 	// for the entry's expressions; "needed_GiB" gives needed in bytes.
 	Pattern *Pattern `yaml:"pattern"`
-	// OOM asks that the exception be an out-of-memory: any, numbers, masked, no.
+	// OOM asks that the exception be an out-of-memory: any, numbers, masked, no;
+	// or cut: the traceback stops before it.
 	OOM string `yaml:"oom"`
 	// Forms are families of the allocator grammar (package oom), any.
 	Forms []string `yaml:"forms"`

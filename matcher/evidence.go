@@ -87,6 +87,15 @@ func (w *wording) sayRoot() {
 		if c.line.n > 1 {
 			times = fmt.Sprintf(" (%d such lines)", c.line.n)
 		}
+		if c.line.bound != "" {
+			w.say(Established, []parser.Pos{c.at}, "", "the kernel log says what happened to the process")
+			w.say(Inferred, []parser.Pos{c.at}, "", "that this line belongs to this run: %s", c.line.bound)
+			return
+		}
+		if c.line.ev.Meta.Unit == "kernel" {
+			w.say(Established, []parser.Pos{c.at}, "", "the first sign is a line of the kernel%s", times)
+			return
+		}
 		w.say(Established, []parser.Pos{c.at}, "", "the first sign is a line of %s%s", orWords(w.r.proc(c.line.ev).Name, "a library, without a process prefix"), times)
 		return
 	}

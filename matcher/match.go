@@ -190,6 +190,8 @@ func (s *Signature) exceptionMatches(x parser.Exception, m *oom.Message) bool {
 		if m != nil {
 			return false
 		}
+	case "cut":
+		return x.Class == "" && x.Text == ""
 	}
 	if len(s.Forms) > 0 {
 		if m == nil || !containsWord(s.Forms, m.Form) {

@@ -125,56 +125,74 @@ func (w *wording) restart(next *run) {
 	if next == nil {
 		return
 	}
-	at := next.start
-	out := &Restarted{At: w.at(at), ChangesMade: []string{}, ChangesMissing: []string{}}
+	flags := map[string]string{}
+	for name, f := range next.args {
+		flags[argFlag(name)] = f.text
+	}
+	made, missing := Compare(w.out, Start{Version: next.version, Flags: flags})
+	w.out.Restarted = &Restarted{At: w.at(next.start), ChangesMade: made, ChangesMissing: missing}
+}
+
+// Compare tells which of the recommended changes a later start made, and which
+// of the first step are missing if no step was taken whole.
+func Compare(in Incident, next Start) (made, missing []string) {
+	made, missing = []string{}, []string{}
 	wanted := map[string]bool{}
 	done := false
-	for _, r := range w.out.Remedies {
+	for _, r := range in.Remedies {
 		all := len(r.Set) > 0
 		for flag, value := range r.Set {
 			wanted[flag] = true
-			now, ok := next.args[argName(flag)]
+			now, ok := next.Flags[strings.TrimLeft(flag, "-")]
 			all = all && ok && atLeast(flag, now, value)
 		}
 		done = done || all
+		if r.UpgradeTo != nil && next.Version == *r.UpgradeTo {
+			done = true
+		}
 	}
 	for flag := range wanted {
-		name := argName(flag)
-		old, had := w.r.args[name]
-		now, has := next.args[name]
-		if had == has && old.text == now.text {
-			continue
+		name := strings.TrimLeft(flag, "-")
+		old, now := "default", "default"
+		if f, ok := in.Engine.Flags[name]; ok && f.Basis == "arguments" {
+			old = f.Value
 		}
-		out.ChangesMade = append(out.ChangesMade, fmt.Sprintf("%s: %s -> %s", flag, orWords(old.text, "default"), orWords(now.text, "default")))
+		if v, ok := next.Flags[name]; ok {
+			now = v
+		}
+		if old != now {
+			made = append(made, fmt.Sprintf("%s: %s -> %s", flag, old, now))
+		}
 	}
-	sortStrings(out.ChangesMade)
-	if !done && len(w.out.Remedies) > 0 {
-		for flag, value := range w.out.Remedies[0].Set {
-			if now, ok := next.args[argName(flag)]; !ok || !atLeast(flag, now, value) {
-				out.ChangesMissing = append(out.ChangesMissing, flag+" "+value)
+	sortStrings(made)
+	if !done && len(in.Remedies) > 0 {
+		for flag, value := range in.Remedies[0].Set {
+			if now, ok := next.Flags[strings.TrimLeft(flag, "-")]; !ok || !atLeast(flag, now, value) {
+				missing = append(missing, flag+" "+value)
 			}
 		}
-		sortStrings(out.ChangesMissing)
+		sortStrings(missing)
 	}
-	if next.version != "" && next.version != w.r.version {
-		out.ChangesMade = append(out.ChangesMade, fmt.Sprintf("vLLM %s -> %s", orWords(w.r.version, "unknown"), next.version))
+	if was := in.Engine.Version; next.Version != "" && was != nil && *was != next.Version {
+		made = append(made, fmt.Sprintf("vLLM %s -> %s", *was, next.Version))
 	}
-	w.out.Restarted = out
+	return made, missing
 }
 
-func argName(flag string) string {
-	return strings.ReplaceAll(strings.TrimLeft(flag, "-"), "-", "_")
-}
+// argFlag turns an argument's name into a flag's without dashes in front.
+func argFlag(name string) string { return strings.ReplaceAll(name, "_", "-") }
 
 // atLeast tells whether a flag was moved as far as the step asks or further:
-// all of the computed values bound a size from above.
-func atLeast(flag string, now fact, value string) bool {
-	v, err := strconv.ParseFloat(value, 64)
-	if err != nil || now.kind != numberKind {
-		return now.text == value
+// all of the computed values bound a size from above, but for the number of
+// GPUs to spread over.
+func atLeast(flag, now, value string) bool {
+	want, err := strconv.ParseFloat(value, 64)
+	is, err2 := strconv.ParseFloat(now, 64)
+	if err != nil || err2 != nil {
+		return now == value
 	}
-	if strings.Contains(flag, "tensor-parallel") || strings.Contains(flag, "pipeline-parallel") {
-		return now.num >= v
+	if strings.Contains(flag, "-parallel-size") {
+		return is >= want
 	}
-	return now.num <= v*1.0001
+	return is <= want*1.0001
 }

@@ -24,6 +24,7 @@ type candidate struct {
 const (
 	orderWorker   = iota // a worker's own exception, or a line that a mechanism knows
 	orderCore            // the engine process's own exception
+	orderKernel          // the kernel says what it did to a process
 	orderDied            // a process vanished
 	orderTimeout         // somebody waited in vain
 	orderFrontEnd        // the API server's own exception
@@ -47,8 +48,13 @@ func (t *Tracker) candidates(r *run) []candidate {
 		if c.hit.entry != nil && c.hit.entry.Role == "benign" {
 			continue
 		}
-		if c.hit.entry != nil && c.hit.entry.Class == "rpc_timeout" {
-			c.order = orderTimeout
+		if c.hit.entry != nil {
+			switch c.hit.entry.Class {
+			case "rpc_timeout":
+				c.order = orderTimeout
+			case "worker_died":
+				c.order = orderDied
+			}
 		}
 		out = append(out, c)
 	}
@@ -67,6 +73,7 @@ func (t *Tracker) candidates(r *run) []candidate {
 		c.hit = hit{entry: l.entry, sig: l.sig, confidence: l.sig.Confidence, vars: l.vars}
 		out = append(out, c)
 	}
+	out = append(out, t.kernelCandidates(r)...)
 	out = t.lendRelay(r, out)
 	sortByCause(out)
 	return demoteLate(r, out)
@@ -278,37 +285,45 @@ func (r *run) died() bool {
 		return true
 	}
 	for _, l := range r.lines {
-		if l.sig.Alone && l.n >= l.sig.MinCount && l.entry.Role == "failure" {
+		if l.sig.Alone && r.lineCounts(l) && l.entry.Role == "failure" {
 			return true
 		}
 	}
 	return false
 }
 
+// lineCounts tells whether a line is there often enough, in the right phase,
+// and was not followed by signs of life.
+func (r *run) lineCounts(l *lineHit) bool {
+	if phase := r.phaseAt(l.ev.At); l.sig.Phase != "" && phase != l.sig.Phase && phase != "unknown" {
+		return false
+	}
+	if l.sig.MinCount < 2 {
+		return true
+	}
+	n := len(r.stats)
+	return l.n >= l.sig.MinCount && (n == 0 || r.stats[n-1].at.Before(l.last))
+}
+
 // incidentsOf splits a run's candidates into incidents: what the server
 // survived, and what killed it.
 func (t *Tracker) incidentsOf(r *run) []*incident {
-	cands := t.candidates(r)
-	deadAfterStop := r.stop != nil && !r.diedBefore(*r.stop)
-	if len(cands) == 0 {
-		if deadAfterStop || r.consq.count("engine_dead") == 0 && !r.dying && len(r.dump) == 0 {
-			return nil
-		}
-		return []*incident{t.newIncident(r, nil, nil)}
-	}
 	var own []candidate
-	for _, c := range cands {
+	for _, c := range t.candidates(r) {
 		if t.counts(r, c) {
 			own = append(own, c)
 		}
 	}
-	if len(own) == 0 {
-		if r.consq.count("engine_dead") == 0 || deadAfterStop {
-			return nil
-		}
+	if len(own) > 0 {
+		return []*incident{t.newIncident(r, &own[0], own)}
+	}
+	if r.stop != nil && !r.diedBefore(*r.stop) {
+		return nil // an ordered stop, and what it made the processes say
+	}
+	if r.consq.count("engine_dead") > 0 || r.dying || len(r.dump) > 0 {
 		return []*incident{t.newIncident(r, nil, nil)}
 	}
-	return []*incident{t.newIncident(r, &own[0], own)}
+	return nil
 }
 
 // diedBefore tells whether the engine was seen to die before a point.
@@ -326,7 +341,7 @@ func (r *run) diedBefore(p parser.Pos) bool {
 // else. An error of one request in the API server is none.
 func (t *Tracker) counts(r *run, c candidate) bool {
 	if c.line != nil {
-		if c.line.n < c.line.sig.MinCount {
+		if !r.lineCounts(c.line) {
 			return false
 		}
 		return c.line.sig.Alone || r.died() || !r.banner

@@ -54,7 +54,10 @@ type run struct {
 	meta     framing.Meta
 	engine   string
 	dropped  int
-	dirty    bool
+	// changed counts what could change the diagnosis; startTime is the printed
+	// time of the first line.
+	changed   int
+	startTime string
 	// dying is set by the head of a fatal record whose exception is not there.
 	dying    bool
 	repeated bool // "[repeated Nx across cluster]": Ray left copies out

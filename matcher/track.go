@@ -17,6 +17,11 @@ type Options struct {
 	// Year and Zone complete the log's times; 0 and "" leave them incomplete.
 	Year int
 	Zone string
+	// Single takes everything for one server: the live stream of one path.
+	Single bool
+	// Kernel names the inputs that are kernel logs: their lines belong to the
+	// servers' runs, bound by pid and time.
+	Kernel map[int]bool
 	// Servers tells for each input which server it belongs to; inputs that it
 	// does not name are a server each.
 	Servers []int
@@ -26,11 +31,14 @@ type Options struct {
 // same for a finished log and for a live one. It is not safe for concurrent
 // use.
 type Tracker struct {
-	cat  *Catalog
-	opt  Options
-	runs []*run
-	cur  map[int]*run         // the newest run of a source
-	pids map[int]map[int]*run // the run of a process, by source and pid
+	cat    *Catalog
+	opt    Options
+	runs   []*run
+	kernel []*lineHit
+	// begun counts runs, those forgotten included.
+	begun int
+	cur   map[int]*run         // the newest run of a source
+	pids  map[int]map[int]*run // the run of a process, by source and pid
 }
 
 // NewTracker returns a tracker that knows the mechanisms of cat.
@@ -41,16 +49,31 @@ func NewTracker(cat *Catalog, opt Options) *Tracker {
 // Add takes the next event. An event of a record that was added before, and
 // has grown since, replaces it.
 func (t *Tracker) Add(e parser.Event) {
-	src := e.At.Source
-	if src < len(t.opt.Servers) {
-		src = t.opt.Servers[src]
+	if t.opt.Kernel[e.At.Source] {
+		t.takeKernel(e)
+		return
 	}
+	src := t.server(e.At.Source)
 	if t.begins(src, e) {
 		t.begin(src, e)
 	}
-	r := t.runOf(src, e)
-	t.take(r, e)
+	if r := t.runOf(src, e); r != nil {
+		t.take(r, e)
+	}
 }
+
+func (t *Tracker) server(input int) int {
+	if t.opt.Single {
+		return 0
+	}
+	if input < len(t.opt.Servers) {
+		return t.opt.Servers[input]
+	}
+	return input
+}
+
+// Runs counts the runs that have begun.
+func (t *Tracker) Runs() int { return t.begun }
 
 // begins tells whether an event starts a new run of its source.
 func (t *Tracker) begins(src int, e parser.Event) bool {
@@ -71,8 +94,9 @@ func (t *Tracker) begins(src int, e parser.Event) bool {
 
 func (t *Tracker) begin(src int, e parser.Event) {
 	old := t.cur[src]
-	r := newRun(src, len(t.runs), e.At)
-	r.banner, r.apiPID = true, e.Proc.PID
+	r := newRun(src, t.begun, e.At)
+	t.begun++
+	r.banner, r.apiPID, r.startTime = true, e.Proc.PID, e.Time
 	t.runs = append(t.runs, r)
 	t.cur[src] = r
 	pids := t.pids[src]
@@ -93,7 +117,8 @@ func (t *Tracker) begin(src int, e parser.Event) {
 func (t *Tracker) runOf(src int, e parser.Event) *run {
 	r := t.cur[src]
 	if r == nil {
-		r = newRun(src, len(t.runs), e.At)
+		r = newRun(src, t.begun, e.At)
+		t.begun++
 		t.runs = append(t.runs, r)
 		t.cur[src] = r
 		t.pids[src] = map[int]*run{}
@@ -101,11 +126,48 @@ func (t *Tracker) runOf(src int, e parser.Event) *run {
 	if e.Proc.PID != 0 {
 		if of := t.pids[src][e.Proc.PID]; of != nil {
 			r = of
-		} else {
+		} else if !e.At.Before(r.start) {
 			t.pids[src][e.Proc.PID] = r
 		}
 	}
+	if e.At.Before(r.start) {
+		// A record of the run before, which ended only now: nothing of its
+		// process came after it.
+		if old := t.runAt(src, e.At, e.Proc.PID); old != nil {
+			return old
+		}
+		if t.begun > len(t.runs) {
+			return nil // its run is told and forgotten
+		}
+	}
 	return r
+}
+
+// OldestStart is where the oldest run begins that the tracker still holds.
+func (t *Tracker) OldestStart() (parser.Pos, bool) {
+	if len(t.runs) == 0 {
+		return parser.Pos{}, false
+	}
+	return t.runs[0].start, true
+}
+
+// runAt gives the run of a source that was current at a position; of several,
+// the one that knows the process.
+func (t *Tracker) runAt(src int, at parser.Pos, pid int) *run {
+	var best *run
+	for i := len(t.runs) - 1; i >= 0; i-- {
+		r := t.runs[i]
+		if r.source != src || at.Before(r.start) {
+			continue
+		}
+		if _, knows := r.names[pid]; knows {
+			return r
+		}
+		if best == nil {
+			best = r
+		}
+	}
+	return best
 }
 
 func (t *Tracker) take(r *run, e parser.Event) {
@@ -150,7 +212,7 @@ func (t *Tracker) take(r *run, e parser.Event) {
 		r.addStats(b, e.At, e.Time)
 	case parser.Dump:
 		r.dump[b.Kind] = dumpAt{b, e.At}
-		r.dirty = true
+		r.changed++
 	case parser.Ready:
 		if r.ready == nil {
 			at := e.At
@@ -167,11 +229,11 @@ func (t *Tracker) take(r *run, e parser.Event) {
 	case parser.HTTPError:
 		if b.Status == 500 {
 			r.consq.add("http_500", "HTTP 500 answers", e.At)
-			r.dirty = true
+			r.changed++
 		}
 	case parser.Failure:
 		t.takeFailure(r, e, b)
-		r.dirty = true
+		r.changed++
 	case parser.Notice:
 		t.takeNotice(r, e, b.Record)
 	}
@@ -203,7 +265,7 @@ func (t *Tracker) takeConfig(r *run, e parser.Event, c parser.Config) {
 		r.configBy[e.Proc.PID] = true
 	} else {
 		r.dump["config"] = dumpAt{parser.Dump{ScheduledTotal: -1, Running: -1, Waiting: -1, KVUsagePct: -1, PromptLogprobs: -1, PromptTokens: -1}, e.At}
-		r.dirty = true
+		r.changed++
 	}
 	if r.version == "" {
 		r.version, r.verAt = c.Version, e.At
@@ -357,6 +419,8 @@ type lineHit struct {
 	n     int // how many such lines
 	last  parser.Pos
 	vars  map[string]Value
+	// bound says what binds a kernel line to the run.
+	bound string
 }
 
 func (t *Tracker) takeNotice(r *run, e parser.Event, rec *parser.Record) {
@@ -376,7 +440,7 @@ func (t *Tracker) takeNotice(r *run, e parser.Event, rec *parser.Record) {
 	if rec.Level >= parser.Error {
 		for _, h := range fatalHeads {
 			if strings.HasPrefix(text, h) {
-				r.dirty, r.dying = true, true
+				r.changed, r.dying = r.changed+1, true
 			}
 		}
 	}
@@ -412,6 +476,6 @@ func (t *Tracker) takeLine(r *run, e parser.Event, rec *parser.Record, entry *En
 	}
 	if len(r.lines) < maxLines {
 		r.lines = append(r.lines, &lineHit{ev: e, rec: rec, entry: entry, sig: s, text: text, n: 1, last: e.At, vars: s.capture(text)})
-		r.dirty = true
+		r.changed++
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -93,8 +94,11 @@ func (a *Alertmanager) Send(ctx context.Context, n Notice, s State) (State, bool
 	if err != nil {
 		return failed(s, &Error{Sink: a.o.Name, Reason: InvalidPayload, Code: "own_check", Detail: err.Error()})
 	}
-	url := strings.TrimRight(a.o.URL, "/") + "/api/v2/alerts"
-	if err := postJSON(ctx, a.client, a.o.Name, url, header, body, hide); err != nil {
+	target := strings.TrimRight(a.o.URL, "/") + "/api/v2/alerts"
+	if u, err := url.Parse(target); err == nil && u.User != nil {
+		hide = append(hide, u.User.String())
+	}
+	if err := postJSON(ctx, a.client, a.o.Name, target, header, body, hide); err != nil {
 		return failed(s, err)
 	}
 	return encodeState(next), false, nil
@@ -158,13 +162,12 @@ func alertLabels(n Notice) map[string]string {
 	return labels
 }
 
-// severity is critical for a server that died, warning for one that is merely
-// under pressure. It must not change while an incident lasts.
+// severity is critical for a server that died, warning for what has not failed.
 func severity(n Notice) string {
 	switch {
 	case n.Event == EventTest:
 		return "info"
-	case n.Incident.Verdict.Class == "kv_pressure":
+	case n.Observation:
 		return "warning"
 	}
 	return "critical"

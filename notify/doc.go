@@ -25,9 +25,9 @@
 //
 // # What can be lost or wrong, and when
 //
-//   - A notice older than Options.MaxAge, or beyond Options.MaxNotices for one
-//     sink, is dropped and counted. So is one that the sink refuses five times,
-//     also as plain text.
+//   - A notice that waited longer than Options.MaxAge for a sink that still
+//     fails, or beyond Options.MaxNotices for one sink, is dropped and counted.
+//     So is one that the sink refuses five times, also as plain text.
 //   - A request that timed out may have been accepted; it is sent again, and
 //     the reader sees the id twice. Slack has no idempotency key.
 //   - A process killed between an answer and the write of the new memory sends
@@ -35,6 +35,8 @@
 //   - Redaction knows the shapes of common keys and the names of common
 //     settings. A secret without either, in the middle of a sentence, is not
 //     recognised.
+//   - When somebody deletes an incident's Slack message, the next reply stands
+//     alone in the channel before the incident is posted afresh.
 //   - An incoming Slack webhook returns no ts: its message cannot be updated, so
 //     later news is a new, short message.
 package notify

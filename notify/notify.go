@@ -36,6 +36,8 @@ type Notice struct {
 	Time time.Time `json:"time"`
 	// Sources names the inputs that the incident's positions index.
 	Sources []string `json:"sources,omitempty"`
+	// Observation marks something wrong that has not failed.
+	Observation bool `json:"observation,omitempty"`
 	// Delayed is how long the notice waited for its sink; set by the outbox,
 	// zero for one sent at once.
 	Delayed time.Duration `json:"-"`

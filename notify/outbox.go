@@ -166,7 +166,7 @@ func (b *Outbox) Enqueue(n Notice) error {
 		return nil
 	}
 	id := n.Incident.ID
-	n = prepare(plan.apply(n))
+	n = prepare(plan.Apply(n))
 	n.Incident.ID = id
 	var put []queued
 	for _, sd := range b.senders {

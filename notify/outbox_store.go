@@ -146,8 +146,8 @@ func (s store) knows(sink, id string) (known bool, err error) {
 	return known, err
 }
 
-// prune drops memories older than states, and what waits since before queue for
-// a sink that is not configured any more.
+// prune drops memories older than states, what waits since before queue for a
+// sink that is not configured any more, and what cannot be read.
 func (s store) prune(sinks []string, states, queue time.Time) error {
 	return s.db.Update(func(tx *bolt.Tx) error {
 		for _, name := range []string{bucketQueue, bucketState} {
@@ -162,12 +162,10 @@ func (s store) prune(sinks []string, states, queue time.Time) error {
 			return err
 		}
 		return eachSink(tx, bucketQueue, func(sink string, b *bolt.Bucket) error {
-			if slices.Contains(sinks, sink) {
-				return nil
-			}
 			return deleteIf(b, func(v []byte) bool {
 				var it item
-				return json.Unmarshal(v, &it) != nil || it.Since.Before(queue)
+				damaged := json.Unmarshal(v, &it) != nil
+				return damaged || !slices.Contains(sinks, sink) && it.Since.Before(queue)
 			})
 		})
 	})

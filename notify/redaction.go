@@ -1,9 +1,7 @@
 package notify
 
 import (
-	"regexp"
 	"strings"
-	"sync"
 	"unicode"
 
 	"diagnose/matcher"
@@ -15,8 +13,12 @@ const (
 
 	// maxScan bounds the text that is searched, maxString what is kept of it. A
 	// secret cut in two at maxScan is never shown, because maxString is smaller.
-	maxScan   = 64 << 10
+	maxScan   = 16 << 10
 	maxString = 8 << 10
+	// maxIncident bounds the text of a whole incident; beyond it each string is
+	// searched only in maxSpare bytes, and half of that is kept.
+	maxIncident = 512 << 10
+	maxSpare    = 512
 )
 
 // Redact returns a copy of an incident that may leave the host: every string is
@@ -25,7 +27,14 @@ const (
 // of home directories. Values of settings are kept only for the flags on the
 // allow-list. Redacting twice changes nothing.
 func Redact(i matcher.Incident) matcher.Incident {
-	out := mapStrings(i, redactText)
+	left := maxIncident
+	out := mapStrings(i, func(s string) string {
+		if left <= 0 {
+			return redactTo(s, maxSpare, maxSpare/2)
+		}
+		left -= min(len(s), maxScan)
+		return redactText(s)
+	})
 	for name, f := range out.Engine.Flags {
 		switch {
 		case secretName(name):
@@ -45,8 +54,10 @@ func Redact(i matcher.Incident) matcher.Incident {
 	return out
 }
 
-func redactText(s string) string {
-	return cut(scrub(clean(headBytes(s, maxScan))), maxString)
+func redactText(s string) string { return redactTo(s, maxScan, maxString) }
+
+func redactTo(s string, scan, keep int) string {
+	return cut(scrub(clean(headBytes(s, scan))), keep)
 }
 
 // prepare is what every sink does first with a notice.
@@ -58,77 +69,6 @@ func prepare(n Notice) Notice {
 	}
 	n.Sources = sources
 	return n
-}
-
-// scrubber holds the compiled shapes of secrets.
-type scrubber struct {
-	shapes []shape
-	named  *regexp.Regexp
-	flag   *regexp.Regexp
-}
-
-type shape struct {
-	re   *regexp.Regexp
-	with string
-}
-
-// secrets compiles the shapes at the first use; they never change.
-var secrets = sync.OnceValue(newScrubber)
-
-// scrub replaces what looks like a secret in s.
-func scrub(s string) string {
-	sc := secrets()
-	for _, p := range sc.shapes {
-		s = p.re.ReplaceAllString(s, p.with)
-	}
-	s = sc.flag.ReplaceAllStringFunc(s, func(m string) string {
-		g := sc.flag.FindStringSubmatch(m)
-		if !secretName(g[1]) || harmlessValue(g[1], g[3]) {
-			return m
-		}
-		return g[1] + g[2] + redacted
-	})
-	return sc.named.ReplaceAllStringFunc(s, func(m string) string {
-		g := sc.named.FindStringSubmatch(m)
-		if !secretName(g[1]) || harmlessValue(g[1], g[3]) {
-			return m
-		}
-		return g[1] + g[2] + redacted
-	})
-}
-
-func newScrubber() scrubber {
-	// What precedes a secret stands in group 1 and is kept.
-	list := []struct{ expr, with string }{
-		{`-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`, redacted},
-		{`(https?://hooks\.slack(?:-gov)?\.com/)[^\s"'<>\\]+`, "${1}" + redacted},
-		{`(?i)(\b[a-z][a-z0-9+.-]*://)[^\s/@"'<>?#]+@`, "${1}" + redacted + "@"},
-		{`(?i)([?&;](?:[a-z0-9_-]*(?:token|key|secret|sig|signature|password|passwd|auth|credential))=)[^&\s"'<>#]+`, "${1}" + redacted},
-		{`(?i)(\b(?:proxy-)?authorization["']?\s*[:=]\s*)(?:"[^"\n]*"|'[^'\n]*'|[^\s"'][^\n"']*)`, "${1}" + redacted},
-		{`(?i)(\b(?:set-)?cookie["']?\s*[:=]\s*)(?:"[^"\n]*"|'[^'\n]*'|[^\s"'][^\n"']*)`, "${1}" + redacted},
-		{`(?i)(\bbearer\s+)[a-z0-9._~+/=-]{4,}`, "${1}" + redacted},
-		{`(?i)(\bbasic\s+)[a-z0-9+/]{6,}(?:=+|[0-9][a-z0-9+/=]*)`, "${1}" + redacted},
-		{`(^|[^A-Za-z0-9])eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`, "${1}" + redacted},
-		{`(^|[^A-Za-z0-9])(?:sk|rk|pk)-[A-Za-z0-9_-]{6,}`, "${1}" + redacted},
-		{`(^|[^A-Za-z0-9])(?:hf|gsk|r8|ghp|gho|ghu|ghs|ghr|npm|pypi|dop_v1)_[A-Za-z0-9]{16,}`, "${1}" + redacted},
-		{`(^|[^A-Za-z0-9])(?:github_pat|glpat|nvapi|wandb_v1)[-_][A-Za-z0-9_-]{6,}`, "${1}" + redacted},
-		{`(^|[^A-Za-z0-9])x(?:ox[a-z]|app)[.-][A-Za-z0-9.-]{4,}`, "${1}" + redacted},
-		{`(^|[^A-Za-z0-9])(?:AKIA|ASIA)[0-9A-Z]{12,}`, "${1}" + redacted},
-		{`(^|[^A-Za-z0-9])AIza[0-9A-Za-z_-]{10,}`, "${1}" + redacted},
-		{`/(?:home|Users)/[^/\s"'<>:,;()\[\]{}\\]+`, "~"},
-		{`(^|[\s"'=:(\[,])/root(/|\b)`, "${1}~${2}"},
-	}
-	sc := scrubber{
-		// A value after a name is a quoted string, a list, or one word.
-		// (b'x-api-key', b'...') is how ASGI prints a header, \" a quote in JSON.
-		named: regexp.MustCompile(`([A-Za-z0-9][A-Za-z0-9_-]*)(\\?["']?\s{0,4}[:=]\s{0,4}|["']\s{0,4},\s{0,4})(\[[^\]\n]*\]?|b?"[^"\n]*"?|b?'[^'\n]*'?|\\"[^"\n]*"?|[^\s,;)}\]"'\[]+)`),
-		// --api-key takes several words (vllm/entrypoints/openai/cli_args.py).
-		flag: regexp.MustCompile(`(--?[A-Za-z][A-Za-z0-9_.-]*)([ \t]+)((?:[^\s-]\S*)(?:[ \t]+[^\s-]\S*)*)`),
-	}
-	for _, p := range list {
-		sc.shapes = append(sc.shapes, shape{regexp.MustCompile(p.expr), p.with})
-	}
-	return sc
 }
 
 // secretName tells whether a setting of this name holds a secret. It looks at

@@ -98,8 +98,8 @@ func (r *Router) Decide(n Notice, sinks []string, now time.Time) Decision {
 	return d
 }
 
-// apply puts a decision into the notice.
-func (d Decision) apply(n Notice) Notice {
+// Apply puts a decision into the notice.
+func (d Decision) Apply(n Notice) Notice {
 	n.Hints.Mentions = d.Mentions
 	if d.Withhold != "" {
 		n.Incident = Withhold(n.Incident, d.Withhold)

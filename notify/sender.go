@@ -83,9 +83,10 @@ func (s *sender) accept(it item) {
 	for len(s.items)-len(over) > s.o.MaxNotices {
 		over = append(over, s.oldest(over, id))
 	}
+	gone := s.seqs(over)
 	s.mu.Unlock()
-	for _, id := range over {
-		s.drop(id, Overflow)
+	for id, seq := range gone {
+		s.drop(id, seq, Overflow)
 	}
 	s.poke()
 }
@@ -104,15 +105,20 @@ func (s *sender) oldest(skip []string, keep string) string {
 	return best
 }
 
-// drop gives a notice up, unless a newer one has taken its place.
-func (s *sender) drop(id string, why Reason) {
-	s.mu.Lock()
-	it, ok := s.items[id]
-	if !ok {
-		s.mu.Unlock()
-		return
+// seqs gives the seq of each id, by which it can be dropped later. The caller
+// holds mu.
+func (s *sender) seqs(ids []string) map[string]uint64 {
+	out := make(map[string]uint64, len(ids))
+	for _, id := range ids {
+		out[id] = s.items[id].Seq
 	}
-	stays, err := s.store.settle(s.name, id, it.Seq, nil, nil, s.o.Now())
+	return out
+}
+
+// drop gives a notice up, but not a newer one that has taken its place.
+func (s *sender) drop(id string, seq uint64, why Reason) {
+	s.mu.Lock()
+	stays, err := s.store.settle(s.name, id, seq, nil, nil, s.o.Now())
 	s.remember(id, stays)
 	s.health.dropped[why]++
 	s.mu.Unlock()
@@ -184,7 +190,7 @@ const idle = time.Hour
 func (s *sender) pick() (id string, wait time.Duration, stop bool) {
 	s.mu.Lock()
 	now := s.o.Now()
-	expired := s.expired(now)
+	expired := s.seqs(s.expired(now))
 	wait = idle
 	var best item
 	for k, it := range s.items {
@@ -201,8 +207,8 @@ func (s *sender) pick() (id string, wait time.Duration, stop bool) {
 	}
 	stop = id == "" && s.flushing
 	s.mu.Unlock()
-	for _, k := range expired {
-		s.drop(k, Expired)
+	for k, seq := range expired {
+		s.drop(k, seq, Expired)
 	}
 	return id, max(wait, time.Millisecond), stop
 }
@@ -234,7 +240,10 @@ func (s *sender) step(ctx context.Context, id string) {
 	it, st, err := s.store.get(s.name, id)
 	if err != nil {
 		s.o.Logger.Error("notice unreadable", "sink", s.name, "incident", id, "error", err)
-		s.drop(id, Storage)
+		s.mu.Lock()
+		seq := s.items[id].Seq
+		s.mu.Unlock()
+		s.drop(id, seq, Storage)
 		return
 	}
 	n := it.Notice
@@ -266,7 +275,7 @@ func (s *sender) settle(ctx context.Context, id string, it item, next State, ret
 		it.Since = it.NotBefore // a wait on purpose is no delay
 	default:
 		if s.failed(&it, retry, err, now) {
-			s.drop(id, InvalidPayload)
+			s.drop(id, it.Seq, InvalidPayload)
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,7 +15,6 @@ type slackView struct {
 	Notice
 	tool     matcher.Tool
 	mentions []string // markup, only where someone is to be paged
-	repeats  int      // notices since the last message, for a roll-up
 }
 
 // room says how much of each part is shown. A message that comes out too long
@@ -78,7 +78,8 @@ func (v slackView) blocks(r room) []slackBlock {
 	return append(out, slackBlock{Type: "context", Elements: v.context(r)})
 }
 
-// header carries the one status mark.
+// header carries the one status mark. It is plain text, in which Slack looks for
+// no markup.
 func (v slackView) header() slackBlock {
 	mark := "🔴 "
 	switch {
@@ -86,10 +87,10 @@ func (v slackView) header() slackBlock {
 		mark = "🔵 "
 	case over(v.Notice):
 		mark = "🟢 "
-	case condition(v.Notice) != "open":
+	case v.Observation, condition(v.Notice) != "open":
 		mark = "🟡 "
 	}
-	return slackBlock{Type: "header", Text: plainText(mark + breakMentions(cut(headline(v.Incident), slackMaxHeader-len(mark)-10)))}
+	return slackBlock{Type: "header", Text: plainText(mark + cut(headline(v.Incident), slackMaxHeader-len(mark)))}
 }
 
 func (v slackView) verdict(r room) string {
@@ -291,4 +292,10 @@ func seenText(n Notice) string {
 		parts = append(parts, "noticed "+n.Time.UTC().Format(time.RFC3339))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// SlackPayload is the message about an incident in the JSON that Slack's Block
+// Kit builder reads. It needs no sink.
+func SlackPayload(n Notice, tool matcher.Tool) ([]byte, error) {
+	return json.MarshalIndent(slackView{Notice: prepare(n), tool: tool}.build(), "", "  ")
 }

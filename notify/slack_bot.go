@@ -73,6 +73,8 @@ type slackBotState struct {
 
 const (
 	maxAfresh = 2
+	// maxRender bounds the text of a whole diagnosis; the thread shows less.
+	maxRender = 256 << 10
 	// maxTold bounds the memory of an incident that goes on for ever.
 	maxTold = 100
 	// defaultUpdateEvery keeps far below chat.update's 50 a minute.
@@ -242,7 +244,8 @@ func (b *SlackBot) nextDetail(i matcher.Incident, then *slackBotState) (slackMes
 	if then.Whole && then.Details == sum {
 		return slackMessage{}, false
 	}
-	text := scrub(b.o.Render(i))
+	// The renderer is not ours: its text is treated as a log's.
+	text := scrub(clean(headBytes(b.o.Render(i), maxRender)))
 	parts := slackDetails(i.ID, text)
 	if render := digest(text); then.Details != sum || then.Render != render {
 		then.Details, then.Render, then.Next, then.Whole = sum, render, 0, false

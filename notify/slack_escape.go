@@ -10,11 +10,14 @@ const wordJoiner = "\u2060"
 // (docs.slack.dev/messaging/formatting-message-text), and the bare words that
 // some clients turn into mentions are broken.
 func slackEscape(s string) string {
-	s = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
+	if strings.ContainsAny(s, "&<>") {
+		s = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
+	}
 	return breakMentions(s)
 }
 
-// slackCode escapes a text that will stand between backticks.
+// slackCode escapes a text and takes its backticks away, so that it neither
+// ends a code block nor opens one.
 func slackCode(s string) string {
 	return slackEscape(strings.ReplaceAll(s, "`", "'"))
 }
@@ -38,13 +41,14 @@ func cutEscaped(text string, room int) string {
 	return out
 }
 
-// slackInline escapes a short text for running mrkdwn and cuts it to limit.
+// slackInline escapes a short text for running mrkdwn and cuts it to limit. It
+// folds lines first, and looks only at the head of a huge text.
 func slackInline(s string, limit int) string {
-	s = oneLine(s)
-	out := slackEscape(cut(s, limit))
+	s = oneLine(headBytes(s, 4*limit+64))
+	out := slackCode(cut(s, limit))
 	for n := limit; len(out) > limit && n > 0; {
 		n = min(n-1, n*limit/len(out))
-		out = slackEscape(cut(s, n))
+		out = slackCode(cut(s, n))
 	}
 	return out
 }

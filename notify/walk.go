@@ -1,6 +1,10 @@
 package notify
 
-import "reflect"
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
 
 // maxList bounds every list of an incident that is sent: a diagnosis for people
 // has fewer entries, and a payload must not grow with a log.
@@ -24,8 +28,12 @@ func walk(v reflect.Value, f func(string) string) reflect.Value {
 		out.Set(reflect.New(v.Type().Elem()))
 		out.Elem().Set(walk(v.Elem(), f))
 	case reflect.Struct:
+		out.Set(v)
 		for i := range v.NumField() {
-			out.Field(i).Set(walk(v.Field(i), f))
+			// Unexported fields are not sent; they are kept as they are.
+			if v.Type().Field(i).IsExported() {
+				out.Field(i).Set(walk(v.Field(i), f))
+			}
 		}
 	case reflect.Slice:
 		if v.IsNil() {
@@ -41,8 +49,11 @@ func walk(v reflect.Value, f func(string) string) reflect.Value {
 			return out
 		}
 		out.Set(reflect.MakeMapWithSize(v.Type(), v.Len()))
-		for it := v.MapRange(); it.Next(); {
-			out.SetMapIndex(walk(it.Key(), f), walk(it.Value(), f))
+		// In order, because f may depend on what came before.
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, k := range keys[:min(len(keys), maxList)] {
+			out.SetMapIndex(walk(k, f), walk(v.MapIndex(k), f))
 		}
 	default:
 		out.Set(v)

@@ -1,88 +1,162 @@
 package parser
 
 import (
-	"sort"
 	"strings"
 
 	"diagnose/parser/framing"
 )
 
+// Limits of what a record keeps. The exception stands last, so head and tail
+// are kept and the middle is dropped.
+const (
+	MaxRecordLines = 4000
+	maxRecordBytes = 1 << 20
+	maxLineText    = 16 << 10
+	// maxText bounds the lines taken for a text of several lines where nothing
+	// but the order says that they belong to it, and maxTextGap how far the
+	// next one may stand.
+	maxText    = 12
+	maxTextGap = 64
+)
+
 // open is a record that may still grow.
 type open struct {
-	rec    Record
-	key    head
-	meta   framing.Meta
-	headed bool
-	seq    int64 // of its last line
+	slot       slot
+	proc       Process
+	level      Level
+	time, file string
+	line       string
+	meta       framing.Meta
+	text       textLines
+
+	prev, next *open
+	begin, seq int64 // of its first and its last line
+	from       Pos   // see Parser.OpenFrom
+
 	// vLLM ends every line of a record but the last in "\r"
 	// (logging_utils/formatter.py); some collectors strip it.
 	sawCR, lastCR bool
 	trace         bool // inside a traceback, its exception line is still to come
 	exc           bool // an exception line was read
-	loose         int  // lines taken after the exception line
+	after         int  // lines taken after the exception line
+	// bodyRaw is set for a head below which a traceback is printed without
+	// heads.
+	bodyRaw bool
+	// unfinished is set after a frame line that a terminal broke; wrap is the
+	// width at which it did.
+	unfinished  bool
+	wrap, width int
+	wrapped     bool
 }
 
-func newOpen(h head, text string, cr bool, at Pos, meta framing.Meta, seq int64) *open {
-	o := &open{key: h, meta: meta, headed: h.level != Raw}
-	o.rec = Record{Proc: h.proc, Level: h.level, Time: h.time, File: h.file}
-	o.add(text, at, cr, seq)
-	return o
-}
-
-func (o *open) add(text string, at Pos, cr bool, seq int64) {
-	if len(o.rec.Lines) >= MaxRecordLines {
-		half := MaxRecordLines / 2
-		o.rec.Lines = append(o.rec.Lines[:half], o.rec.Lines[half+1:]...)
-		o.rec.Dropped++
+func newOpen(h *head, meta framing.Meta, raw bool) *open {
+	return &open{
+		slot: h.slot(raw), proc: h.proc, level: h.level, meta: meta, bodyRaw: raw,
+		time: string(h.time), file: string(h.file), line: string(h.line),
 	}
-	o.rec.Lines = append(o.rec.Lines, TextLine{At: at, Text: text})
-	o.seq, o.sawCR, o.lastCR = seq, o.sawCR || cr, cr
-	s := strings.TrimRight(text, " ")
-	switch {
-	case s == tracebackHead:
-		o.trace, o.exc, o.loose = true, false, 0
-	case isChain(s):
-		o.exc, o.loose = false, 0
-	default:
-		if _, _, ok := frameLine(s); ok {
-			o.trace, o.exc = true, false
-		} else if _, _, ok := exceptionLine(s); ok {
-			o.trace, o.exc, o.loose = false, true, 0
-		} else if o.exc && s != "" {
-			o.loose++
+}
+
+func (o *open) add(l piece, seq int64) {
+	o.text.add(TextLine{At: l.at, Text: l.text})
+	o.seq, o.sawCR, o.lastCR, o.width = seq, o.sawCR || l.cr, l.cr, l.width
+	o.read(l.text)
+}
+
+// addBelow takes a line that stands without prefix and head below the last.
+func (o *open) addBelow(l piece, seq int64) {
+	if o.broken(l) {
+		// A terminal broke the line before; put it together again.
+		o.wrap = o.width
+		o.seq, o.width = seq, l.width
+		o.read(o.text.glue(l.text))
+		return
+	}
+	if o.exc {
+		o.wrapped = o.wrapped || !o.slot.raw
+	} else {
+		o.bodyRaw = true
+	}
+	o.add(l, seq)
+}
+
+// read follows what the newest line means for the record.
+func (o *open) read(text string) {
+	o.unfinished = false
+	s, grouped := margin(strings.TrimRight(text, " "))
+	if s == "" {
+		return
+	}
+	if s[0] != ' ' {
+		switch {
+		case isTraceHead(s):
+			o.trace, o.exc, o.after = true, false, 0
+			return
+		case isChain(s):
+			o.trace, o.exc, o.after = false, false, 0
+			return
+		case o.isException(s):
+			o.trace, o.exc, o.after = false, true, 0
+			return
 		}
 	}
+	if f, ok := frameLine(s); ok {
+		o.trace, o.exc, o.unfinished = true, false, f.cut
+	} else if o.exc && !grouped {
+		o.after++
+	}
+}
+
+func (o *open) isException(s string) bool {
+	_, _, ok := exceptionLine(s)
+	if !ok && o.trace {
+		_, _, ok = looseException(s)
+	}
+	return ok
+}
+
+// whole tells whether nothing shows that more of the record will come.
+func (o *open) whole() bool {
+	if o.slot.raw {
+		return o.exc
+	}
+	return !o.lastCR && !o.trace
 }
 
 // continues tells whether a formatted line of the same process belongs to the
 // record. Lines of one record share level, time, file and line number; so do
 // two calls of the same place within a second.
-func (o *open) continues(h head, text string) bool {
-	k := o.key
-	if !o.headed || h.level != k.level || h.time != k.time || h.file != k.file || h.line != k.line {
+func (o *open) continues(h *head, text string) bool {
+	if h.level != o.level || string(h.time) != o.time || string(h.file) != o.file || string(h.line) != o.line {
 		return false
 	}
 	if o.sawCR {
 		return o.lastCR
 	}
-	if text == o.rec.First() && text != tracebackHead {
-		return false
-	}
 	s := strings.TrimRight(text, " ")
 	switch {
-	case s == "", text[0] == ' ', s == tracebackHead, isChain(s):
+	case s == "", text[0] == ' ', isTraceHead(s), isChain(s):
 		return true
 	case o.trace:
 		return true
+	case o.begins(s):
+		return false
 	case o.exc:
 		_, _, another := exceptionLine(s)
-		return !another && o.loose < 12 && !beginsRecord(s)
+		return !another && o.after < maxText
 	}
 	return false
 }
 
-// beginsRecord knows the first lines of records that carry a traceback.
-func beginsRecord(s string) bool {
+// begins tells whether a line begins another record of the same place. Both
+// print the same format, so they begin alike; a place that logs bare
+// exceptions is told by their names.
+func (o *open) begins(s string) bool {
+	const alike = 10
+	first := o.text.head[0].Text
+	n := min(len(first), alike)
+	if n > 0 && len(s) >= n && s[:n] == first[:n] && !isTraceHead(first) {
+		return true
+	}
 	for _, begin := range []string{
 		"EngineCore encountered", "EngineCore failed", "WorkerProc ", "AsyncLLM output_handler",
 		"Error in ", "Dumping ", "Worker proc ", "Invocation of ", "Exception ",
@@ -96,13 +170,14 @@ func beginsRecord(s string) bool {
 
 // opensRaw tells whether an unformatted line begins a record of several lines.
 func opensRaw(s string) bool {
-	if s == tracebackHead || strings.HasPrefix(s, tracebackHead) || isChain(s) {
+	if isTraceHead(s) || isChain(s) {
 		return true
 	}
+	// multiprocessing/process.py, _bootstrap
 	if strings.HasPrefix(s, "Process ") && strings.HasSuffix(s, ":") && len(s) < 80 {
 		return true
 	}
-	if _, _, ok := frameLine(s); ok {
+	if _, ok := frameLine(s); ok {
 		return true
 	}
 	_, _, ok := exceptionLine(s)
@@ -111,117 +186,112 @@ func opensRaw(s string) bool {
 
 // takesRaw tells whether an unformatted line of the same process continues an
 // unformatted record.
-func (o *open) takesRaw(text string) bool {
-	s := strings.TrimRight(text, " ")
-	if s == "" || s == tracebackHead || isChain(s) || text[0] == ' ' {
-		return true
-	}
-	if o.trace || !o.exc {
-		// Only the exception line may follow; anything else is another writer's.
-		_, _, ok := exceptionLine(s)
-		return ok
-	}
-	if _, _, another := exceptionLine(s); another {
+func (o *open) takesRaw(text string, seq int64) bool {
+	if !o.bodyRaw {
 		return false
 	}
-	return o.exc && o.loose < 12 && !foreign(s)
+	s := strings.TrimRight(text, " ")
+	if _, grouped := margin(s); grouped && (o.trace || o.exc) {
+		return true
+	}
+	switch {
+	case s == "", s == tracebackHead, isChain(s):
+		return true
+	case !o.exc:
+		// Anything but an indented line or the exception is another writer's.
+		return text[0] == ' ' || isTraceHead(s) || o.isException(s)
+	}
+	_, _, another := exceptionLine(s)
+	return !another && o.after < maxText && seq-o.seq <= maxTextGap && !foreign(s)
 }
 
-// takesLoose tells whether a line without any prefix that stands directly
+// takesBelow tells whether a line without any prefix that stands directly
 // below the record's last line is a piece of it: a text that a terminal broke,
 // or a traceback below a head whose process prints without a prefix.
-func (o *open) takesLoose(text string) bool {
-	s := strings.TrimRight(text, " ")
+func (o *open) takesBelow(l piece) bool {
+	s := strings.TrimRight(l.text, " ")
 	switch {
-	case s == "":
+	case s == "" || o.sawCR:
+		// A record that was written with its line ends is not broken.
 		return false
-	case o.exc:
-		if o.headed && o.sawCR {
-			return false
-		}
-		_, _, another := exceptionLine(s)
-		return !another && s != tracebackHead && o.loose < 12 && !foreign(s)
-	case o.headed && !o.trace && s == tracebackHead, o.trace && o.rec.Proc.PID != 0 && looseTrace(o):
+	case o.broken(l):
 		return true
+	case o.exc:
+		_, _, another := exceptionLine(s)
+		return !another && s != tracebackHead && o.after < maxText && !foreign(s)
+	case o.slot.raw || o.trace:
+		return false // takesRaw knows better, or the lines have heads
 	}
-	return false
+	_, frame := frameLine(s)
+	return frame || isTraceHead(s)
 }
 
-// looseTrace tells whether the record's traceback is being printed without
-// prefixes: its last line had none either.
-func looseTrace(o *open) bool {
-	return o.headed && !o.sawCR && len(o.rec.Lines) > 1 && o.rec.Level != Raw
+// broken tells whether l is the rest of the frame or source line before it.
+func (o *open) broken(l piece) bool {
+	if o.exc || o.width == 0 || l.width > o.width {
+		return false
+	}
+	if o.unfinished {
+		return true
+	}
+	return o.trace && o.wrap > 0 && o.width == o.wrap
 }
 
 // foreign knows lines that certainly begin something else.
 func foreign(s string) bool {
-	return s[0] == '[' || s[0] == '(' || s[0] == '{' || strings.HasPrefix(s, "INFO") || strings.HasPrefix(s, "Process ")
-}
-
-func (p *Parser) start(h head, text string, cr bool, at Pos, meta framing.Meta) {
-	if len(p.open) >= maxOpen {
-		p.closeOldest()
+	switch s[0] {
+	case '[', '(', '{', '/', '*':
+		return true
 	}
-	o := newOpen(h, text, cr, at, meta, p.seq)
-	p.open[h.proc.PID], p.last = o, o
-}
-
-func (p *Parser) close(o *open) {
-	if o == nil {
-		return
-	}
-	p.finish(o)
-	if p.open[o.key.proc.PID] == o {
-		delete(p.open, o.key.proc.PID)
-	}
-	if p.last == o {
-		p.last = nil
-	}
-}
-
-func (p *Parser) finish(o *open) {
-	if e, ok := o.event(); ok {
-		p.emit(e)
-	}
-}
-
-func (o *open) event() (Event, bool) {
-	r := o.rec
-	e := Event{At: r.At(), Proc: r.Proc, Time: r.Time, Meta: o.meta}
-	if ex := readExceptions(r.Lines); len(ex) > 0 {
-		e.Body = Failure{Record: &r, Exceptions: ex}
-	} else {
-		e.Body = Notice{Record: &r}
-	}
-	return e, true
-}
-
-// byAge lists the open records, the one that began first first.
-func (p *Parser) byAge() []*open {
-	all := make([]*open, 0, len(p.open)+len(p.ranks))
-	for _, o := range p.open {
-		all = append(all, o)
-	}
-	for _, o := range p.ranks {
-		all = append(all, o)
-	}
-	sort.Slice(all, func(i, j int) bool { return all[i].rec.At().Before(all[j].rec.At()) })
-	return all
-}
-
-func (p *Parser) closeOldest() bool {
-	all := p.byAge()
-	if len(all) == 0 {
-		return false
-	}
-	o := all[0]
-	for k, r := range p.ranks {
-		if r == o {
-			delete(p.ranks, k)
-			p.finish(o)
+	for _, begin := range []string{
+		"INFO", "Process ", "Exception ignored in", "Exception in thread", "Fatal Python error", "terminate called", "nanobind: ",
+	} {
+		if strings.HasPrefix(s, begin) {
 			return true
 		}
 	}
-	p.close(o)
-	return true
+	return false
+}
+
+// events emits what the record says: one event, or one for each traceback of a
+// raw record in which several stand below each other.
+func (o *open) events(emit func(Event)) {
+	lines := o.text.all()
+	if !o.slot.raw {
+		o.event(emit, lines, exceptions(lines, true), o.level, o.text.dropped)
+		return
+	}
+	o.eventsOf(emit, lines, parts(lines))
+}
+
+func (o *open) eventsOf(emit func(Event), lines []TextLine, parts []part) {
+	level, dropped := o.level, o.text.dropped
+	for i, q := range parts {
+		to := len(lines)
+		if i+1 < len(parts) {
+			to = parts[i+1].from
+		}
+		o.event(emit, lines[q.from:to:to], q.list, level, dropped)
+		level, dropped = Raw, 0
+	}
+}
+
+func (o *open) event(emit func(Event), lines []TextLine, list []Exception, level Level, dropped int) {
+	r := &Record{Proc: o.proc, Level: level, Time: o.time, File: o.file, Lines: lines, Dropped: dropped}
+	e := Event{At: r.At(), Proc: r.Proc, Time: r.Time, Meta: o.meta, Body: Notice{Record: r}}
+	if len(list) > 0 {
+		last := &list[len(list)-1]
+		last.Wrapped = last.Wrapped || o.wrapped
+		e.Body = Failure{Record: r, Exceptions: list}
+	}
+	emit(e)
+}
+
+// restart leaves only these lines in the record.
+func (o *open) restart(lines []TextLine) {
+	o.text = textLines{}
+	for _, l := range lines {
+		o.text.add(l)
+	}
+	o.level, o.from = Raw, lines[0].At
 }

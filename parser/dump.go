@@ -9,8 +9,10 @@ import (
 
 const (
 	dumpConfig = "Dumping input data for V1 LLM engine (v"
-	dumpOutput = "Dumping scheduler output for model execution:"
-	dumpStats  = "Dumping scheduler stats:"
+	// oldDumpConfig is the second of the five records of 0.9.0 and 0.9.1.
+	oldDumpConfig = "V1 LLM engine (v"
+	dumpOutput    = "Dumping scheduler output for model execution:"
+	dumpStats     = "Dumping scheduler stats:"
 )
 
 // readDump reads a line of the crash dump (vllm/logging_utils/dump_input.py).

@@ -4,18 +4,31 @@ import "bytes"
 
 // head is what stands before the message of a line.
 type head struct {
-	proc  Process
+	proc Process
+	// outer is the process whose prefix stands in front of that of another
+	// one which is not its child; zero if there is none.
+	outer Process
 	level Level
-	time  string // "11-30 02:27:33"
-	file  string
+	time  []byte // "11-30 02:27:33"
+	file  []byte
 	// line is the number after the file, as printed; a part of the record's key.
-	line string
+	line []byte
 	rest []byte
 	// uvicorn marks "INFO:     text", which carries no time.
 	uvicorn bool
+	// free marks a head that was found behind the free text of
+	// VLLM_LOGGING_PREFIX.
+	free bool
 }
 
-var levelWords = []struct {
+func (h *head) slot(raw bool) slot {
+	if h.proc.PID != 0 {
+		return slot{pid: h.proc.PID, raw: raw}
+	}
+	return slot{name: h.proc.Name, raw: raw}
+}
+
+var levelWords = [...]struct {
 	word  string
 	level Level
 }{
@@ -25,82 +38,123 @@ var levelWords = []struct {
 
 // readHead reads the process prefixes and the log head of a line that is
 // already free of framing and ANSI. What is not a head stays in rest.
-func readHead(b []byte) head {
+func (p *Parser) readHead(b []byte) head {
 	var h head
 	for {
-		p, rest, ok := readPrefix(b)
+		name, pid, rest, ok := readPrefix(b)
 		if !ok {
 			break
 		}
-		h.proc, b = p, rest
+		proc := Process{Name: p.names.get(name), PID: pid}
+		h.outer = Process{}
+		if strangers(h.proc, proc) {
+			h.outer = h.proc
+		}
+		h.proc, b = proc, rest
 	}
 	h.rest = b
 	readLevel(&h, b)
 	return h
 }
 
+// strangers tells whether two prefixes on one line are of processes that wrote
+// at the same time. A wrapper that stacks prefixes puts the parent's in front
+// of the child's: EngineCore's before a forked worker's, Ray's before all.
+func strangers(outer, inner Process) bool {
+	if outer.PID == 0 || inner.PID == 0 || outer.PID == inner.PID {
+		return false
+	}
+	o, i := []byte(outer.Name), []byte(inner.Name)
+	ray := bytes.HasPrefix(i, []byte("Ray")) || bytes.HasPrefix(o, []byte("Ray")) || bytes.HasPrefix(o, []byte("MapWorker"))
+	forked := bytes.HasPrefix(o, []byte("EngineCore")) && !bytes.HasPrefix(i, []byte("EngineCore")) || bytes.HasPrefix(o, []byte("MainProcess"))
+	return !ray && !forked && outer.Name != ""
+}
+
+// maxPrefix is the longest "(name pid=N)" that is read.
+const maxPrefix = 160
+
 // readPrefix reads "(name pid=N[, ip=A]) ". The name may contain parentheses
-// (Ray Data: "MapWorker(MapBatches(x))"). vllm/utils/system_utils.py.
-func readPrefix(b []byte) (Process, []byte, bool) {
+// (Ray Data: "MapWorker(MapBatches(x))"). vllm/utils/system_utils.py; from
+// 0.31.0 vllm/logger.py.
+func readPrefix(b []byte) (name []byte, pid int, rest []byte, ok bool) {
 	if len(b) < 8 || b[0] != '(' {
-		return Process{}, b, false
+		return nil, 0, b, false
 	}
-	limit := min(len(b), 160)
-	i := bytes.Index(b[:limit], []byte("pid="))
-	if i < 0 || (i > 1 && b[i-1] != ' ') {
-		if bytes.HasPrefix(b, []byte("(raylet) ")) {
-			return Process{Name: "raylet"}, b[len("(raylet) "):], true
+	w := b[:min(len(b), maxPrefix)]
+	// The name ends before " pid="; its own parentheses are closed there.
+	i, depth := 1, 0
+	for ; i < len(w) && depth >= 0; i++ {
+		switch c := w[i]; {
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case c < ' ':
+			return nil, 0, b, false
+		case c == 'p' && depth == 0 && (i == 1 || w[i-1] == ' ') && bytes.HasPrefix(w[i:], []byte("pid=")):
+			return readPID(b, i)
 		}
-		return Process{}, b, false
 	}
-	j, pid := i+4, 0
-	for j < len(b) && b[j] >= '0' && b[j] <= '9' && pid < 1<<31 {
+	if depth < 0 {
+		// "(raylet) " and "(autoscaler +5s) " have no pid.
+		if name := w[1 : i-1]; i < len(w) && w[i] == ' ' && (string(name) == "raylet" || bytes.HasPrefix(name, []byte("autoscaler"))) {
+			return name, 0, b[i+1:], true
+		}
+	}
+	return nil, 0, b, false
+}
+
+// readPID reads "pid=N[, ip=A]) " at i.
+func readPID(b []byte, i int) (name []byte, pid int, rest []byte, ok bool) {
+	j := i + len("pid=")
+	for j < len(b) && isDigit(b[j]) && pid < 1<<31 {
 		pid = pid*10 + int(b[j]-'0')
 		j++
 	}
-	if j == i+4 {
-		return Process{}, b, false
+	if j == i+len("pid=") {
+		return nil, 0, b, false
 	}
 	if bytes.HasPrefix(b[j:], []byte(", ip=")) {
 		k := bytes.IndexByte(b[j:min(len(b), j+64)], ')')
 		if k < 0 {
-			return Process{}, b, false
+			return nil, 0, b, false
 		}
 		j += k
 	}
 	if j >= len(b) || b[j] != ')' {
-		return Process{}, b, false
+		return nil, 0, b, false
 	}
-	name := ""
 	if i > 1 {
-		name = string(b[1 : i-1])
+		name = b[1 : i-1]
 	}
-	rest := b[j+1:]
+	rest = b[j+1:]
 	if len(rest) > 0 && rest[0] == ' ' {
 		rest = rest[1:]
 	}
-	return Process{Name: name, PID: pid}, rest, true
+	return name, pid, rest, true
 }
 
 // readLevel reads "LEVEL MM-DD HH:MM:SS [file:line] ", the older form without
 // the "[", and uvicorn's "LEVEL:     ".
-func readLevel(h *head, b []byte) {
+func readLevel(h *head, b []byte) bool {
 	if len(b) == 0 || b[0] < 'A' || b[0] > 'Z' {
-		return
+		return false
 	}
-	for _, w := range levelWords {
+	for i := range levelWords {
+		w := &levelWords[i]
 		if len(b) <= len(w.word) || string(b[:len(w.word)]) != w.word {
 			continue
 		}
 		after := b[len(w.word):]
 		if after[0] == ':' {
+			// Padded so that the text starts at column 10.
 			if n := countSpaces(after[1:]); n >= 2 {
 				h.level, h.uvicorn, h.rest = w.level, true, after[1+n:]
 			}
-			return
+			return h.uvicorn
 		}
 		if after[0] != ' ' {
-			return
+			return false
 		}
 		after = after[1:]
 		if !isTime(after) {
@@ -108,30 +162,27 @@ func readLevel(h *head, b []byte) {
 			if bytes.HasPrefix(after, []byte("WorkerProc ")) || bytes.HasPrefix(after, []byte("EngineCore ")) {
 				h.level, h.rest = w.level, after
 			}
-			return
+			return h.level != Raw
 		}
-		h.level, h.time, h.rest = w.level, string(after[:14]), after[14:]
+		h.level, h.time, h.rest = w.level, after[:14], after[14:]
 		readFile(h)
-		return
+		return true
 	}
+	return false
 }
 
 // isTime tells whether b begins with "MM-DD HH:MM:SS".
 func isTime(b []byte) bool {
-	if len(b) < 14 {
+	if len(b) < 14 || b[2] != '-' || b[5] != ' ' || b[8] != ':' || b[11] != ':' {
 		return false
 	}
-	for i, c := range []byte("dd-dd dd:dd:dd") {
-		if c == 'd' {
-			if b[i] < '0' || b[i] > '9' {
-				return false
-			}
-		} else if b[i] != c {
-			return false
-		}
-	}
-	return true
+	b = b[:14]
+	return isDigit(b[0]) && isDigit(b[1]) && isDigit(b[3]) && isDigit(b[4]) && isDigit(b[6]) && isDigit(b[7]) &&
+		isDigit(b[9]) && isDigit(b[10]) && isDigit(b[12]) && isDigit(b[13])
 }
+
+// maxPlace bounds "[file:line]".
+const maxPlace = 120
 
 func readFile(h *head) {
 	b := h.rest
@@ -142,13 +193,13 @@ func readFile(h *head) {
 	if len(b) > 0 && b[0] == '[' {
 		b = b[1:]
 	}
-	end := bytes.IndexByte(b[:min(len(b), 120)], ']')
+	end := bytes.IndexByte(b[:min(len(b), maxPlace)], ']')
 	if end < 0 || bytes.IndexByte(b[:end], ' ') >= 0 {
 		return
 	}
-	h.file = string(b[:end])
+	h.file = b[:end]
 	if c := bytes.LastIndexByte(b[:end], ':'); c > 0 {
-		h.file, h.line = string(b[:c]), string(b[c+1:end])
+		h.file, h.line = b[:c], b[c+1:end]
 	}
 	b = b[end+1:]
 	if len(b) > 0 && b[0] == ' ' {
@@ -165,21 +216,20 @@ func countSpaces(b []byte) int {
 	return n
 }
 
-// afterProgress returns the part of a line that follows a progress bar:
-// tqdm rewrites its line with "\r" and ends it without "\n", so another
-// process's record is glued behind it. Text before the last "\r" was
-// overwritten on a terminal and is dropped.
-func afterProgress(b []byte) []byte {
-	if i := bytes.LastIndexByte(b, '\r'); i >= 0 {
-		b = b[i+1:]
+// nameCache keeps the names of processes, so that a line costs no allocation
+// for its prefix.
+type nameCache map[string]string
+
+const maxNames = 1024
+
+func (c *nameCache) get(b []byte) string {
+	if s, ok := (*c)[string(b)]; ok {
+		return s
 	}
-	for _, mark := range []string{"it/s](", "s/it](", "it/s, ?](", "B/s]("} {
-		if i := bytes.Index(b, []byte(mark)); i >= 0 {
-			rest := b[i+len(mark)-1:]
-			if _, _, ok := readPrefix(rest); ok {
-				return rest
-			}
-		}
+	if *c == nil || len(*c) >= maxNames {
+		*c = nameCache{}
 	}
-	return b
+	s := string(b)
+	(*c)[s] = s
+	return s
 }

@@ -2,18 +2,9 @@ package parser
 
 import (
 	"bytes"
-	"strings"
+	"unicode/utf8"
 
 	"diagnose/parser/framing"
-	"diagnose/parser/pyrepr"
-)
-
-// Limits of what a record keeps. The exception stands last, so head and tail
-// are kept and the middle is dropped.
-const (
-	MaxRecordLines = 4000
-	maxLineText    = 16 << 10
-	maxOpen        = 512 // processes with an open record
 )
 
 // Parser turns the lines of one source into events. It is not safe for
@@ -25,20 +16,31 @@ type Parser struct {
 	// it still keeps.
 	lineID uint64
 	pieces map[uint64]Pos
-	last   *open // the record that the line before belonged to
-	open   map[int]*open
-	ranks  map[string]*open // raw output that torch prefixed with "[rankN]: "
+
+	set  openSet
+	last *open // the record that the newest line belonged to
+	// loose is the newest record whose body its process prints without prefix
+	// and head: SGLang's tracebacks, uvicorn's, a traceback below a head.
+	loose *open
+	// seq counts inner lines; what stood on the line before has seq-1.
 	seq    int64
+	orphan orphan
+	free   freeText
+	names  nameCache
 	ansi   []byte
-	engine bool // a line of an engine was seen
+
+	engine           bool // a line of an engine was seen
+	ungated          bool // for tests: read what the gate would skip
+	skipped, decoded int64
 }
 
-// New returns a parser that calls emit for each event, in an order in which a
-// record's event comes when the record ends.
+// New returns a parser that calls emit for each event. The event of a record
+// comes when the record has ended, so it can come after those of lines that
+// began later.
 func New(emit func(Event)) *Parser {
 	return &Parser{
 		emit: emit, dec: framing.NewDecoder(1 << 20),
-		open: map[int]*open{}, ranks: map[string]*open{}, pieces: map[uint64]Pos{},
+		set: openSet{by: map[slot]*open{}}, pieces: map[uint64]Pos{},
 	}
 }
 
@@ -46,26 +48,68 @@ func New(emit func(Event)) *Parser {
 func (p *Parser) SawEngine() bool { return p.engine }
 
 // Framing says what wrapped the lines.
-func (p *Parser) Framing() string { return string(p.dec.Kind()) }
+func (p *Parser) Framing() string {
+	if p.skipped > p.decoded {
+		return string(framing.Plain) // the gate passes over plain lines only
+	}
+	return string(p.dec.Kind())
+}
 
-// Line takes the next physical line.
+// Line takes the next physical line. Its data may be reused after the call.
 func (p *Parser) Line(l Line) {
-	if skippable(l.Data) {
-		// The skipped line still ends what stood open beside it: see adjacent.
+	if p.seq >= p.set.deadline {
+		p.expire()
+	}
+	switch gate(l.Data) {
+	case skipRecord:
+		if p.ungated {
+			break
+		}
+		p.free.miss()
+		fallthrough
+	case skipAccess:
+		if p.ungated {
+			break
+		}
+		// A skipped line is no record's, but it stands between two others.
 		p.seq++
+		p.skipped++
 		p.engine = true
 		return
 	}
+	p.decoded++
 	p.lineID++
 	inner := p.dec.Decode(l.Data, p.lineID)
-	for _, in := range inner {
-		p.inner(in, p.position(in.At, l.At))
+	for i, in := range inner {
+		// Several lines of one object, as a JSON formatter writes a traceback,
+		// are one record.
+		p.inner(in, p.position(in.At, l.At), i < len(inner)-1)
 	}
-	if len(inner) == 0 {
-		// A piece of a split line: its position is needed when the rest comes.
-		p.pieces[p.lineID] = l.At
-	} else if _, held := p.dec.Held(); !held && len(p.pieces) > 0 {
-		clear(p.pieces)
+	p.keepPieces(len(inner), l.At)
+}
+
+// maxPieces bounds what is remembered of unfinished lines.
+const maxPieces = 4096
+
+func (p *Parser) keepPieces(inner int, at Pos) {
+	oldest, held := p.dec.Held()
+	switch {
+	case !held:
+		if len(p.pieces) > 0 {
+			clear(p.pieces)
+		}
+	case inner == 0:
+		// Its position is needed when the rest comes.
+		p.pieces[p.lineID] = at
+		if len(p.pieces) > maxPieces {
+			// An unfinished line that waits for ever: its own piece is kept,
+			// and the newest.
+			for id := range p.pieces {
+				if id != oldest && id+maxPieces/2 < p.lineID {
+					delete(p.pieces, id)
+				}
+			}
+		}
 	}
 }
 
@@ -81,303 +125,245 @@ func (p *Parser) position(id uint64, now Pos) Pos {
 // Flush ends all open records: the end of the input.
 func (p *Parser) Flush() {
 	for _, in := range p.dec.Flush() {
-		p.inner(in, p.position(in.At, Pos{Offset: -1}))
+		p.inner(in, p.position(in.At, Pos{Offset: -1}), false)
 	}
-	for p.closeOldest() {
+	clear(p.pieces)
+	for _, o := range p.set.byAge() {
+		p.close(o)
 	}
+	p.orphan = orphan{}
 }
 
 // Peek emits the open records as they would be if they ended now and keeps
 // them open. A consumer recognises a record that comes again by its first
 // line.
 func (p *Parser) Peek() {
-	for _, o := range p.byAge() {
-		if e, ok := o.event(); ok {
-			p.emit(e)
-		}
+	p.expire()
+	for _, o := range p.set.byAge() {
+		o.events(p.emit)
 	}
 }
 
-// OpenFrom gives the first line of the oldest open record, so that a reader
-// which starts there again loses nothing; ok is false if nothing is open.
+// OpenFrom gives the line from which a reader has to start again so that a new
+// Parser gives the same events: the first line of the oldest record that is
+// open, or that an open one is mixed with; ok is false if nothing is open. All
+// events of records that begin there or later come again. A new Parser has to
+// learn the free text of VLLM_LOGGING_PREFIX anew.
 func (p *Parser) OpenFrom() (Pos, bool) {
+	p.expire()
 	var best Pos
 	ok := false
-	for _, o := range p.byAge() {
-		if !ok || o.rec.At().Before(best) {
-			best, ok = o.rec.At(), true
+	earlier := func(at Pos) {
+		if !ok || at.Before(best) {
+			best, ok = at, true
 		}
 	}
-	if at, held := p.dec.Held(); held {
-		if q, known := p.pieces[at]; known && (!ok || q.Before(best)) {
-			best, ok = q, true
+	for o := p.set.front; o != nil; o = o.next {
+		earlier(o.from)
+	}
+	if id, held := p.dec.Held(); held {
+		if at, known := p.pieces[id]; known {
+			earlier(at)
 		}
+	}
+	if p.orphan.seq == p.seq && !p.orphan.proc.IsZero() {
+		earlier(p.orphan.at)
 	}
 	return best, ok
 }
 
-func (p *Parser) inner(in framing.Inner, at Pos) {
+// maxScratch is the largest buffer that is kept from line to line.
+const maxScratch = 64 << 10
+
+func (p *Parser) inner(in framing.Inner, at Pos, more bool) {
 	p.seq++
 	b := bytes.TrimRight(in.Text, "\x00")
-	cr := len(b) > 0 && b[len(b)-1] == '\r'
+	cr := more || len(b) > 0 && b[len(b)-1] == '\r'
 	b = bytes.TrimRight(b, "\r")
-	p.ansi = framing.StripANSI(p.ansi[:0], b)
-	b = afterProgress(p.ansi)
-	if h, ok := sglangHead(b); ok {
+	if framing.HasANSI(b) {
+		p.ansi = framing.StripANSI(p.ansi[:0], b)
+		b = p.ansi
+		if cap(p.ansi) > maxScratch {
+			p.ansi = nil
+		}
+	}
+	if h, ok := p.sglangHead(b); ok {
 		p.sglang(h, at, in.Meta)
 		return
 	}
-	h := readHead(b)
+	h := p.readHead(b)
+	if h.level == Raw {
+		p.readHidden(&h, b)
+	}
 	if h.level != Raw || !h.proc.IsZero() {
 		p.engine = true
 	}
+	if h.proc.IsZero() && p.orphan.seq == p.seq-1 {
+		h.proc = p.orphan.proc
+	}
+	if h.outer.PID != 0 {
+		p.orphan = orphan{proc: h.outer, seq: p.seq, at: at}
+	}
+	l := piece{at: at, cr: cr}
 	switch {
 	case h.uvicorn:
-		p.uvicorn(h, at, in.Meta)
+		p.uvicorn(h, l, in.Meta)
 	case h.level != Raw:
-		p.headed(h, cr, at, in.Meta)
+		if !h.free {
+			p.free.miss()
+		}
+		p.headed(h, l, in.Meta)
 	default:
-		p.raw(h, at, in.Meta)
+		l.width = utf8.RuneCount(b)
+		p.raw(h, l, in.Meta)
 	}
+}
+
+// orphan is a process whose prefix stood in front of another one's: two
+// processes wrote at the same time, and the rest of its line comes without a
+// prefix on the next one.
+type orphan struct {
+	proc Process
+	seq  int64
+	at   Pos
+}
+
+// piece is one line of a record on its way into it.
+type piece struct {
+	text string
+	at   Pos
+	// cr tells that the line ended in "\r": another one of its record follows.
+	cr bool
+	// width counts the characters of the whole line; 0 where nobody asks.
+	width int
+}
+
+func (p *Parser) one(h head, at Pos, meta framing.Meta, body Body) {
+	p.emit(Event{At: at, Proc: h.proc, Time: string(h.time), Meta: meta, Body: body})
+}
+
+func (p *Parser) notice(h head, at Pos, meta framing.Meta, text string) {
+	p.one(h, at, meta, Notice{Record: &Record{
+		Proc: h.proc, Level: h.level, Time: string(h.time), File: string(h.file),
+		Lines: []TextLine{{At: at, Text: text}},
+	}})
 }
 
 // hangSign is the one INFO message that can be evidence: a process waits for
 // another one (distributed/device_communicators/shm_broadcast.py).
 const hangSign = "No available shared memory broadcast block found in"
 
-func (p *Parser) one(h head, at Pos, meta framing.Meta, body Body) {
-	p.emit(Event{At: at, Proc: h.proc, Time: h.time, Meta: meta, Body: body})
-}
-
 // headed takes a line that a logger formatted.
-func (p *Parser) headed(h head, cr bool, at Pos, meta framing.Meta) {
-	text := clip(h.rest)
-	o := p.open[h.proc.PID]
-	if o != nil && o.continues(h, text) {
-		o.add(text, at, cr, p.seq)
-		p.last = o
+func (p *Parser) headed(h head, l piece, meta framing.Meta) {
+	msg := string(h.rest)
+	if h.level <= Info {
+		// INFO and DEBUG open no record, and they end none: most of them do not
+		// pass the gate, and what is skipped must change nothing.
+		p.last = nil
+		if !p.message(h, msg, l.at, meta) && len(msg) > len(hangSign) && msg[:len(hangSign)] == hangSign {
+			p.notice(h, l.at, meta, clip(msg))
+		}
+		return
+	}
+	l.text = clip(msg)
+	o := p.set.by[h.slot(false)]
+	if o != nil && o.continues(&h, l.text) {
+		p.grow(o, l)
+		if o.sawCR && !l.cr {
+			p.close(o)
+		}
 		return
 	}
 	p.close(o)
-	if p.message(h, at, meta) {
+	p.closeIfWhole(p.set.by[h.slot(true)])
+	if p.message(h, msg, l.at, meta) {
 		p.last = nil
 		return
 	}
-	if h.level <= Info {
-		if strings.HasPrefix(text, hangSign) {
-			p.one(h, at, meta, Notice{Record: &Record{Proc: h.proc, Level: h.level, Time: h.time, File: h.file, Lines: []TextLine{{At: at, Text: text}}}})
-		}
-		p.last = nil
-		return
-	}
-	p.start(h, text, cr, at, meta)
-}
-
-// message reads the messages that are whole in one line, whatever the level.
-func (p *Parser) message(h head, at Pos, meta framing.Meta) bool {
-	msg := string(h.rest)
-	switch {
-	case strings.HasPrefix(msg, "non-default args: {"):
-		v, _, _ := pyrepr.ParseDict(msg[len("non-default args: "):])
-		p.one(h, at, meta, Args{Values: v})
-	case strings.HasPrefix(msg, "args: Namespace("):
-		p.one(h, at, meta, Args{Values: namespace(msg[len("args: "):]), Full: true})
-	case strings.HasPrefix(msg, dumpConfig):
-		p.config(h, at, meta, msg[len(dumpConfig):], true)
-	case strings.HasPrefix(msg, "Initializing a"):
-		i := strings.Index(msg, " LLM engine (v")
-		if i < 0 || i > 24 {
-			return false
-		}
-		p.config(h, at, meta, msg[i+len(" LLM engine (v"):], false)
-	case strings.HasPrefix(msg, "vLLM API server version "):
-		p.one(h, at, meta, Banner{Version: firstWord(msg[len("vLLM API server version "):])})
-	case strings.HasPrefix(msg, "vLLM server version "):
-		b := Banner{Version: firstWord(msg[len("vLLM server version "):])}
-		if i := strings.Index(msg, "serving model "); i >= 0 {
-			b.Model = firstWord(msg[i+len("serving model "):])
-		}
-		p.one(h, at, meta, b)
-	case strings.HasPrefix(msg, "[shutdown] "):
-		if !strings.Contains(msg, "shutdown triggered") && !strings.Contains(msg, "trigger received signal=") {
-			return h.level <= Info
-		}
-		p.one(h, at, meta, Stop{Text: msg})
-	case h.level <= Info && isBannerArt(msg):
-		b := bannerLine(msg)
-		if b == (Banner{}) {
-			return true
-		}
-		p.one(h, at, meta, b)
-	default:
-		if d, ok := readDump(msg); ok {
-			p.one(h, at, meta, d)
-			return true
-		}
-		if s, ok := readStats(msg); ok && h.level <= Info {
-			p.one(h, at, meta, s)
-			return true
-		}
-		f := readFacts(msg, h.file, at)
-		if len(f) == 0 {
-			return false
-		}
-		p.one(h, at, meta, Facts{List: f})
-		// A warning can be a fact and a notice; the padding notice is a fact.
-		return true
-	}
-	return true
-}
-
-func (p *Parser) config(h head, at Pos, meta framing.Meta, s string, dump bool) {
-	end := strings.IndexByte(s, ')')
-	if end < 0 {
-		return
-	}
-	c := Config{Version: s[:end], Dump: dump}
-	if i := strings.Index(s, "with config: "); i >= 0 {
-		c.Values, _ = pyrepr.ParseKV(s[i+len("with config: "):])
-	}
-	p.one(h, at, meta, c)
-}
-
-func namespace(s string) map[string]pyrepr.Value {
-	out := map[string]pyrepr.Value{}
-	v, _, _ := pyrepr.Parse(s)
-	for _, e := range v.Entries {
-		out[e.Key.Text()] = e.Value
-	}
-	return out
-}
-
-func firstWord(s string) string {
-	if f := strings.Fields(s); len(f) > 0 {
-		return strings.TrimRight(f[0], ",")
-	}
-	return ""
-}
-
-// isBannerArt tells whether a line is of the start-up banner (from 0.15 on).
-func isBannerArt(msg string) bool {
-	return strings.Contains(msg, "█") && (strings.Contains(msg, "version ") || strings.Contains(msg, "model ")) ||
-		strings.Trim(msg, " ▄█▀▐▌") == "" && msg != ""
-}
-
-func bannerLine(msg string) Banner {
-	if i := strings.LastIndex(msg, "█  version "); i >= 0 {
-		return Banner{Version: firstWord(msg[i+len("█  version "):])}
-	}
-	if i := strings.LastIndex(msg, "█  model "); i >= 0 {
-		return Banner{Model: strings.TrimSpace(msg[i+len("█  model "):])}
-	}
-	return Banner{}
-}
-
-// uvicorn takes "INFO:     text".
-func (p *Parser) uvicorn(h head, at Pos, meta framing.Meta) {
-	p.close(p.open[h.proc.PID])
-	p.last = nil
-	msg := string(h.rest)
-	switch {
-	case strings.HasPrefix(msg, "Application startup complete"):
-		p.one(h, at, meta, Ready{})
-	case strings.HasPrefix(msg, "Finished server process"):
-		p.one(h, at, meta, Ended{Text: msg})
-	case h.level >= Error:
-		p.start(h, msg, false, at, meta)
-	default:
-		if status, path, ok := accessLine(msg); ok && status >= 500 {
-			p.one(h, at, meta, HTTPError{Status: status, Path: path})
-		}
-	}
-}
-
-// accessLine reads `ADDR - "POST /path HTTP/1.1" 500 Internal Server Error`.
-// The request line is the client's: only its last quote counts.
-func accessLine(msg string) (status int, path string, ok bool) {
-	i := strings.LastIndex(msg, `" `)
-	j := strings.Index(msg, ` - "`)
-	if i < 0 || j < 0 || j+4 > i || len(msg) < i+5 {
-		return 0, "", false
-	}
-	for _, c := range msg[i+2 : i+5] {
-		if c < '0' || c > '9' {
-			return 0, "", false
-		}
-		status = status*10 + int(c-'0')
-	}
-	if f := strings.Fields(msg[j+4 : i]); len(f) > 1 {
-		path, _, _ = strings.Cut(f[1], "?")
-	}
-	return status, path, true
+	p.start(&h, l, meta, false)
 }
 
 // raw takes output that no logger formatted: print, tracebacks, C++.
-func (p *Parser) raw(h head, at Pos, meta framing.Meta) {
-	text := clip(h.rest)
-	if h.proc.IsZero() {
-		if rank, rest, ok := torchRank(text); ok {
-			p.rawOf(p.ranks, rank, Process{Name: rank}, rest, at, meta)
+func (p *Parser) raw(h head, l piece, meta framing.Meta) {
+	l.text = clip(string(h.rest))
+	bare := h.proc.IsZero()
+	if rank, rest, ok := torchRank(l.text); ok {
+		if bare {
+			h.proc = Process{Name: p.names.get([]byte(rank))}
+		}
+		l.text, bare = rest, false
+	} else if bare {
+		if o := p.last; o != nil && o.seq == p.seq-1 && o.takesBelow(l) {
+			p.growBelow(o, l)
 			return
 		}
-		if o := p.last; o != nil && o.seq == p.seq-1 && o.takesLoose(text) {
-			o.add(text, at, false, p.seq)
-			return
+	}
+	own := p.set.by[h.slot(true)]
+	if o := p.taker(own, bare, l.text); o != nil {
+		if o.exc && l.text == tracebackHead {
+			p.split(o)
 		}
-	}
-	o := p.open[h.proc.PID]
-	if o != nil && !o.headed && o.takesRaw(text) {
-		o.add(text, at, false, p.seq)
-		p.last = o
+		p.grow(o, l)
 		return
 	}
-	p.close(o)
-	if strings.TrimSpace(text) == "" {
-		return
+	switch {
+	case isBlank(l.text):
+	case opensRaw(l.text):
+		p.close(own)
+		p.start(&h, l, meta, true)
+	default:
+		p.last = nil
+		p.notice(h, l.at, meta, l.text)
 	}
-	if opensRaw(text) {
-		p.start(h, text, false, at, meta)
-		return
-	}
-	p.last = nil
-	r := &Record{Proc: h.proc, Lines: []TextLine{{At: at, Text: text}}}
-	p.one(h, at, meta, Notice{Record: r})
 }
 
-func (p *Parser) rawOf(set map[string]*open, key string, proc Process, text string, at Pos, meta framing.Meta) {
-	if o := set[key]; o != nil {
-		if o.takesRaw(text) {
-			o.add(text, at, false, p.seq)
-			return
+// taker gives the open record that takes an unformatted line: that of its
+// process, or the newest one whose body comes without a prefix.
+func (p *Parser) taker(own *open, bare bool, text string) *open {
+	loose := p.loose
+	if !bare {
+		loose = nil
+	}
+	if own != nil && loose != nil && loose.seq > own.seq {
+		own, loose = loose, own
+	}
+	for _, o := range [...]*open{own, loose} {
+		if o != nil && o.takesRaw(text, p.seq) {
+			return o
 		}
-		p.finish(o)
-		delete(set, key)
 	}
-	if opensRaw(text) && len(set) < maxOpen {
-		set[key] = newOpen(head{proc: proc}, text, false, at, meta, p.seq)
-		return
-	}
-	p.one(head{proc: proc}, at, meta, Notice{Record: &Record{Proc: proc, Lines: []TextLine{{At: at, Text: text}}}})
+	return nil
 }
 
 // torchRank strips the "[rank0]: " that torch.distributed's excepthook puts in
 // front of each line of a traceback.
 func torchRank(s string) (rank, rest string, ok bool) {
-	if !strings.HasPrefix(s, "[rank") {
+	const begin = "[rank"
+	if len(s) < len(begin)+3 || s[:len(begin)] != begin {
 		return "", "", false
 	}
-	i := strings.Index(s, "]: ")
-	if i < 6 || i > 12 {
+	i := len(begin)
+	for i < len(s) && i < len(begin)+6 && isDigit(s[i]) {
+		i++
+	}
+	if i == len(begin) || i+2 > len(s) || s[i:i+2] != "]:" {
+		return "", "", false
+	}
+	// The empty lines of a chain lose their trailing space in many collectors.
+	if i+2 == len(s) {
+		return s[1:i], "", true
+	}
+	if s[i+2] != ' ' {
 		return "", "", false
 	}
 	return s[1:i], s[i+3:], true
 }
 
 // clip keeps head and tail of a huge line; dumps of token ids pass 500 KB.
-func clip(b []byte) string {
-	if len(b) <= maxLineText {
-		return string(b)
+func clip(s string) string {
+	if len(s) <= maxLineText {
+		return s
 	}
-	half := maxLineText / 2
-	return string(b[:half]) + " … " + string(b[len(b)-half:])
+	const half = maxLineText / 2
+	return s[:half] + " … " + s[len(s)-half:]
 }

@@ -31,20 +31,36 @@ var startupLines = []struct {
 		r.after("(actual), ")
 		r.size("graph_estimate_bytes")
 	}},
-	{"CUDA graph memory profiling is ", func(r *factReader) { r.after("--gpu-memory-utilization="); r.number("gpu_memory_utilization") }},
+	{"CUDA graph memory profiling is ", readGraphProfiling},
+	{"In v0.19, CUDA graph memory profiling ", readGraphProfiling},
 	{"Free memory on device ", readBudget},
-	{"Initial free memory", readReserved},
+	{"Initial free memory ", readReserved},
 	{"Initial free memory: ", func(r *factReader) {
 		r.size("free_at_start_bytes")
-		r.after("Requested memory: ")
-		r.number("gpu_memory_utilization")
+		if r.after("Requested memory: ") {
+			r.number("gpu_memory_utilization")
+			r.after(", ")
+			r.size("requested_bytes")
+		}
 	}},
+	{"Applying persisted startup plan ", func(r *factReader) {
+		if r.after("kv_cache_memory_bytes=") {
+			r.number("kv_cache_bytes")
+		}
+	}},
+	// V0, 0.6.4 to 0.10.2
+	{"Memory profiling results: ", readV0Results},
+	{"the current vLLM instance can use total_gpu_memory (", readV0Share},
+	{"model weights take ", readV0Parts},
 	{"Memory profiling takes ", readProfile},
 	{"Overriding num_gpu_blocks=", func(r *factReader) { r.after("num_gpu_blocks_override="); r.number("num_gpu_blocks_override") }},
 	{"Padding num_heads from ", readPadding},
 	{"Reserving ", func(r *factReader) {
 		if r.has("frontend multimodal decoding") {
 			r.size("mm_reserved_bytes")
+			if r.after("KV cache memory reduced to ") {
+				r.size("kv_cache_bytes")
+			}
 		}
 	}},
 	{"Sleep mode freed ", func(r *factReader) { r.size("sleep_freed_bytes"); r.after("memory, "); r.size("sleep_in_use_bytes") }},
@@ -57,6 +73,13 @@ var startupLines = []struct {
 	{"Capturing CUDA graph", func(r *factReader) { r.set("capturing", "started") }},
 	{"Auto-fit max_model_len: ", func(r *factReader) { r.after("to "); r.number("max_model_len") }},
 	{"Setting kv cache block size to ", func(r *factReader) { r.number("block_size") }},
+	{"Setting attention block size to ", func(r *factReader) { r.number("block_size") }},
+	{"Defaulting to V1 model runner", func(r *factReader) { r.set("model_runner", "V1") }},
+	{"# ", func(r *factReader) {
+		if r.after(" blocks: ") {
+			r.number("num_gpu_blocks")
+		}
+	}},
 	{"Add ", func(r *factReader) {
 		if r.has("padding layers, may waste at most") {
 			r.number("padding_layers")
@@ -80,9 +103,8 @@ func readFacts(msg, file string, at Pos) []Fact {
 			l.read(&r)
 		}
 	}
-	if i := strings.Index(msg, " KV cache size: "); i > 0 && i < 8 {
-		// The word before "KV cache" is the device's from 0.30.0; from 0.28.0
-		// the concurrency stands on the same line.
+	if i := deviceWord(msg); i > 0 && strings.HasPrefix(msg[i:], " KV cache size: ") {
+		// From 0.28.0 the concurrency stands on the same line.
 		r.s = msg[i+len(" KV cache size: "):]
 		r.number("kv_cache_tokens")
 		if r.after("Maximum concurrency for ") {
@@ -95,8 +117,24 @@ func readFacts(msg, file string, at Pos) []Fact {
 	return r.list
 }
 
-// readBackend reads "Using X attention backend out of potential backends: ..."
-// and "Using fp8_ds_mla KV cache format for X backend.".
+// maxDevice is the longest name of a device that is read before "KV cache".
+const maxDevice = 8
+
+// deviceWord gives the length of the word that msg begins with, which before
+// "KV cache" is the device's from 0.30.0 on; 0 if it is too long for one.
+func deviceWord(msg string) int {
+	for i := 0; i < len(msg) && i <= maxDevice; i++ {
+		if !isLetter(msg[i]) {
+			return i
+		}
+	}
+	return 0
+}
+
+// readBackend reads what the engine chose: "Using X attention backend out of
+// potential backends: ..." (0.12 on), "Using X backend." of the platform (0.11.1
+// on) and of V0, "Using X Y backend on V1 engine." (0.8 to 0.11.0), and "Using
+// fp8_ds_mla KV cache format for X backend.".
 func readBackend(r *factReader, msg string) {
 	w := strings.Fields(msg)
 	switch {
@@ -107,6 +145,75 @@ func readBackend(r *factReader, msg string) {
 	case len(w) > 3 && w[2] == "data" && strings.HasPrefix(w[3], "type"):
 		if strings.Contains(msg, "to store kv cache") {
 			r.set("kv_cache_dtype", w[1])
+		}
+	case strings.HasSuffix(msg, " backend on V1 engine."):
+		r.set("attention_backend", strings.TrimSuffix(msg[len("Using "):], " backend on V1 engine."))
+	case len(w) > 2 && strings.HasPrefix(w[2], "backend") && r.byPlatform():
+		r.set("attention_backend", w[1])
+	}
+}
+
+// byPlatform tells whether the line comes from where a platform chooses its
+// attention; other parts of the engine have backends too.
+func (r *factReader) byPlatform() bool {
+	for _, f := range [...]string{"cuda.py", "rocm.py", "xpu.py", "cpu.py", "tpu.py", "selector.py"} {
+		if strings.HasSuffix(r.file, f) {
+			return true
+		}
+	}
+	return false
+}
+
+// readGraphProfiling reads the present utilisation: "The current
+// --gpu-memory-utilization=0.9200 is equivalent to ..." (0.21 on), "increase
+// --gpu-memory-utilization from 0.9000 to ..." (0.18 to 0.20).
+func readGraphProfiling(r *factReader) {
+	if r.after("--gpu-memory-utilization") {
+		r.s = strings.TrimPrefix(strings.TrimPrefix(r.s, "="), " from ")
+		r.number("gpu_memory_utilization")
+	}
+}
+
+// readV0Results reads "total_gpu_memory=79.11GiB ... kv_cache_size=54.17GiB
+// gpu_memory_utilization=0.90" (worker/worker.py of 0.6.4).
+func readV0Results(r *factReader) {
+	for _, f := range [...]struct{ words, name string }{
+		{"total_gpu_memory=", "total_bytes"}, {" non_torch_memory=", "non_torch_bytes"}, {" kv_cache_size=", "kv_cache_bytes"},
+	} {
+		if r.s = r.msg; r.after(f.words) {
+			r.size(f.name)
+		}
+	}
+	if r.s = r.msg; r.after(" gpu_memory_utilization=") {
+		r.number("gpu_memory_utilization")
+	}
+}
+
+// readV0Share reads "79.11GiB) x gpu_memory_utilization (0.90) = 71.20GiB".
+func readV0Share(r *factReader) {
+	r.size("total_bytes")
+	if r.after("gpu_memory_utilization (") {
+		r.number("gpu_memory_utilization")
+	}
+	if r.after("= ") {
+		r.size("requested_bytes")
+	}
+}
+
+// readV0Parts reads "14.99GiB; non_torch_memory takes 0.09GiB; PyTorch
+// activation peak memory takes 1.22GiB; the rest of the memory reserved for KV
+// Cache is 54.90GiB.".
+func readV0Parts(r *factReader) {
+	if !r.has("GiB; non_torch_memory takes ") {
+		return
+	}
+	r.size("weights_bytes")
+	for _, f := range [...]struct{ words, name string }{
+		{"non_torch_memory takes ", "non_torch_bytes"}, {"activation peak memory takes ", "peak_activation_bytes"},
+		{"reserved for KV Cache is ", "kv_cache_bytes"},
+	} {
+		if r.after(f.words) {
+			r.size(f.name)
 		}
 	}
 }
@@ -185,7 +292,8 @@ func readProfile(r *factReader) {
 		{"torch peak memory increase: ", "peak_activation_bytes"}, {"non-torch forward increase memory: ", "non_torch_bytes"},
 		{"weights memory: ", "weights_bytes"}, {"total consumed (from mem_get_info): ", "consumed_bytes"},
 	} {
-		if r.after(p.words) {
+		// The order of the parts changed with 0.27.0.
+		if r.s = r.msg; r.after(p.words) {
 			r.size(p.name)
 		}
 	}
@@ -237,6 +345,8 @@ func (r *factReader) size(name string) {
 		scale = gib
 	case strings.HasPrefix(unit, "MiB"), strings.HasPrefix(unit, "MB"):
 		scale = 1 << 20
+	case strings.HasPrefix(unit, "bytes"):
+		scale = 1
 	default:
 		return
 	}

@@ -63,7 +63,7 @@ var hostileCases = map[string]string{
 	"wide":        strings.Repeat("漢字", 300),
 	"long":        strings.Repeat("x", 1<<20),
 	"long digits": strings.Repeat("1", 1<<20),
-	"long words":  strings.Repeat("8.00 GiB, ", 1<<17),
+	"long words":  strings.Repeat("8.00 GiB, ", 1<<14),
 	"mixed":       hostileText,
 	"empty":       "",
 	"blank":       " \t\n ",

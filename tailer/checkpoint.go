@@ -16,7 +16,8 @@ import (
 type Checkpoint struct {
 	Path string `json:"path"`
 	// Generations are to be read again, oldest first, each from its Offset. The
-	// first may be Done: it has been read, and what is newer has to follow.
+	// first may be Done: it needs no reading, and what is newer does. A Done one
+	// without a Name says that all needs reading.
 	Generations []Position `json:"generations,omitempty"`
 	// Cursor is that of a journal.
 	Cursor string `json:"cursor,omitempty"`
@@ -38,7 +39,9 @@ type Position struct {
 	Line      int64  `json:"line"` // of the line at Offset, 0 if unknown
 	Before    string `json:"before,omitempty"`
 	BeforeLen int    `json:"before_len"`
-	Done      bool   `json:"done,omitempty"`
+	// Modified is when the file was last written to, as far as was seen.
+	Modified time.Time `json:"modified"`
+	Done     bool      `json:"done,omitempty"`
 }
 
 func (c Checkpoint) isZero() bool { return len(c.Generations) == 0 && c.Cursor == "" }

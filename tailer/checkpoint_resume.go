@@ -1,7 +1,6 @@
 package tailer
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"slices"
@@ -15,25 +14,23 @@ func (s *source) resume(ctx context.Context) {
 		return
 	}
 	s.old = false // a file that is not found again is read from its start
-	if n := len(s.saved.Generations); s.saved.Generations[0].Done && n > 1 {
-		done := s.saved.Generations[0]
+	if done := s.saved.Generations[0]; done.Done {
+		if len(s.saved.Generations) == 1 {
+			return // nothing was followed yet
+		}
 		s.done = &done
 	}
 	path, _ := s.livePath(time.Now())
 	var lives []*life
-	for range 3 { // files can be renamed and compressed while this looks
+	for try := 0; ; try++ {
 		var whole bool
-		if lives, whole = s.remaining(path); whole {
+		if lives, whole = s.remaining(path); whole || try == 4 {
 			break
 		}
-		for _, l := range lives {
-			if l.file != nil {
-				_ = l.file.Close()
-			}
+		for _, l := range lives { // a rotator was at work
+			l.discard()
 		}
-		lives = nil
 	}
-	s.learnSiblings(path)
 	for i, l := range lives {
 		if i == 0 {
 			s.begin(l)
@@ -54,8 +51,8 @@ func (s *source) resume(ctx context.Context) {
 	}
 }
 
-// remaining opens the lives to read, oldest first; whole is false if one
-// disappeared while it was opened.
+// remaining opens the lives to read, oldest first; whole is false if the names
+// have changed while it did.
 func (s *source) remaining(path string) (lives []*life, whole bool) {
 	names := []string{path}
 	wanted := s.saved.Generations
@@ -65,16 +62,24 @@ func (s *source) remaining(path string) (lives []*life, whole bool) {
 	real := realName(path)
 	last := wanted[len(wanted)-1]
 	names = append(names, namesBetween(last.Name, real)...)
+	live := newCandidate(real)
 	all := s.candidates(names...)
-	live := newCandidate(path)
 	if live != nil {
-		all = slices.DeleteFunc(all, func(c *candidate) bool {
-			return c.id == live.id || (live.isCopiedBy(c) && !s.matchesAny(c))
-		})
-		live.name = real
-		all = append(all, live)
+		var kept []*candidate
+		for _, c := range all {
+			if c.id == live.id || (c.copyOf(live.file) && !s.matchesAny(c)) {
+				closeCandidates([]*candidate{c})
+				continue
+			}
+			kept = append(kept, c)
+		}
+		all = append(kept, live)
 	}
+	defer func() { closeCandidates(all) }()
 	from, at := s.locate(all, live)
+	for _, c := range all[:from] {
+		s.learn(c.id, c.head)
+	}
 	for i := from; i < len(all); i++ {
 		c := all[i]
 		off, line := int64(0), int64(0)
@@ -85,73 +90,89 @@ func (s *source) remaining(path string) (lives []*life, whole bool) {
 		}
 		l := s.lifeOf(c, off, line)
 		if l == nil {
-			return lives, false
+			continue
 		}
+		l.sought = c != live
 		if l.file != nil && !s.f.claim(l.id, s) {
 			_ = l.file.Close()
 			continue
 		}
 		lives = append(lives, l)
 	}
-	return lives, true
+	now, err := os.Stat(path)
+	if live == nil {
+		return lives, err != nil
+	}
+	return lives, err == nil && idOf(now) == live.id
 }
 
 // locate tells which of all is the first to read, and which Position belongs
-// to which. Nothing found is counted, and only what is newer than the
-// checkpoint is read.
+// to which. What is found nowhere is counted; only what is newer than the
+// checkpoint is read then.
 func (s *source) locate(all []*candidate, live *candidate) (from int, at map[int]Position) {
 	at = map[int]Position{}
-	from = -1
-	done := -1
-	for k, p := range s.saved.Generations {
-		best, score := -1, 0
-		for i, c := range all {
-			if _, taken := at[i]; taken {
-				continue
-			}
-			if n := s.match(p, c); n > score {
-				best, score = i, n
-			}
+	from = len(all)
+	positions := s.saved.Generations
+	done, known := -1, false
+	if p := positions[0]; p.Done {
+		positions = positions[1:]
+		done = s.find(p, all, nil)
+		known = done >= 0 || p.Name == ""
+	}
+	var lost int64
+	for k, p := range positions {
+		if k == 0 && p.Offset == 0 && known {
+			from = done + 1
+			continue
 		}
+		i := s.find(p, all, at)
 		switch {
-		case best < 0 && p.Done: // deleted since, as it may be
-		case best < 0:
-			if p.HeadLen > 0 || p.Offset > 0 {
-				s.f.counters.LostGenerations.Add(1)
-			}
-		case p.Done:
-			done = best
-		default:
-			at[best] = p
-			if from < 0 {
-				from = best
-			}
-			if k == s.firstNeeded() && done >= 0 && p.HeadLen == 0 {
-				// Nothing of it had been read, so this may be another text in
-				// the same file; all after the last read one is to be read.
-				from = min(from, done+1)
-			}
+		case i >= 0:
+			at[i] = p
+			from = min(from, i)
+		case p.HeadLen > 0 || p.Offset > 0:
+			lost++
+		}
+		if k == 0 && p.HeadLen == 0 {
+			// It was empty, so this may be another text in the same file.
+			from = min(from, s.firstAfter(all, p))
 		}
 	}
-	if from >= 0 {
-		return from, at
-	}
-	if done >= 0 {
-		return done + 1, at
-	}
-	for i, c := range all {
-		if c == live || c.modified.After(s.saved.Saved) {
-			return i, at
+	s.f.counters.LostGenerations.Add(lost)
+	if from == len(all) {
+		if from = done + 1; !known {
+			from = s.firstAfter(all, positions[len(positions)-1])
+		}
+		if live != nil {
+			from = min(from, len(all)-1)
 		}
 	}
-	return len(all), at
+	return from, at
 }
 
-func (s *source) firstNeeded() int {
-	if s.saved.Generations[0].Done {
-		return 1
+// find gives the index of the best match of p, -1 for none.
+func (s *source) find(p Position, all []*candidate, taken map[int]Position) int {
+	best, score := -1, 0
+	for i, c := range all {
+		if _, ok := taken[i]; ok {
+			continue
+		}
+		if n := s.match(p, c); n > score {
+			best, score = i, n
+		}
 	}
-	return 0
+	return best
+}
+
+// firstAfter gives the first candidate that was written after p was looked at
+// last.
+func (s *source) firstAfter(all []*candidate, p Position) int {
+	for i, c := range all {
+		if c.modified.After(p.Modified) {
+			return i
+		}
+	}
+	return len(all)
 }
 
 func (s *source) matchesAny(c *candidate) bool {
@@ -168,17 +189,14 @@ func (s *source) match(p Position, c *candidate) int {
 	if p.HeadLen == 0 && !sameFile {
 		return 0 // nothing but the inode tells an empty file
 	}
+	if p.Done && !sameFile && p.HeadLen < headMax && len(c.head) != p.HeadLen {
+		return 0
+	}
 	if !c.compressed && c.size < p.Offset {
 		return 0
 	}
 	if p.BeforeLen > 0 {
-		src, err := Open(c.name, nil)
-		if err != nil {
-			return 0
-		}
-		defer func() { _ = src.Close() }()
-		got := make([]byte, p.BeforeLen)
-		if src.SkipTo(p.Offset-int64(p.BeforeLen)) != nil || !readAll(src, got) || hash(got) != p.Before {
+		if got, ok := c.before(p.Offset, p.BeforeLen); !ok || hash(got) != p.Before {
 			return 0
 		}
 	} else if p.Offset > 0 && p.HeadLen < headMax && !sameFile {
@@ -188,34 +206,4 @@ func (s *source) match(p Position, c *candidate) int {
 		return 2
 	}
 	return 1
-}
-
-func readAll(src *Source, p []byte) bool {
-	for len(p) > 0 {
-		n, err := src.Read(p)
-		p = p[n:]
-		if err != nil && len(p) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// isCopiedBy tells whether c is a copy of the front of the live file.
-func (c *candidate) isCopiedBy(o *candidate) bool {
-	if o.compressed || c.compressed || o.size == 0 || o.size > c.size || !bytes.HasPrefix(c.head, o.head) {
-		return false
-	}
-	a, errA := os.Open(c.name)
-	if errA != nil {
-		return false
-	}
-	defer func() { _ = a.Close() }()
-	b, errB := os.Open(o.name)
-	if errB != nil {
-		return false
-	}
-	defer func() { _ = b.Close() }()
-	n := min(o.size, beforeMax)
-	return bytes.Equal(readSome(a, o.size-n, n), readSome(b, o.size-n, n))
 }

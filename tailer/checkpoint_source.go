@@ -60,6 +60,7 @@ func (l *life) position() Position {
 		Head: hash(l.head), HeadLen: len(l.head),
 		Offset: l.commit.off, Line: l.commit.line,
 		Before: hash(l.commit.before), BeforeLen: len(l.commit.before),
+		Modified: l.modified,
 	}
 }
 

@@ -38,6 +38,7 @@ type source struct {
 	progress  time.Time // when off last moved, or nothing was unread
 	progOff   int64
 	lastKnown int64
+	folder    time.Time // when the log's folder last changed, as far as was seen
 
 	mu     sync.Mutex
 	status Status
@@ -87,9 +88,7 @@ func (s *source) run(ctx context.Context) {
 func (s *source) close() {
 	s.watch.stop()
 	for _, l := range s.lives {
-		if l.file != nil {
-			_ = l.file.Close()
-		}
+		l.discard()
 	}
 	s.mu.Lock()
 	s.ended, s.status = true, StatusEnded
@@ -185,45 +184,54 @@ func (s *source) setStatus(status Status, err error) {
 	s.mu.Unlock()
 }
 
-// openLive opens what the path is now. Nil means not yet; State says why.
-func (s *source) openLive(path string) (*os.File, os.FileInfo) {
+// openLive opens what the path is now, under its real name. Nil means not yet;
+// State says why.
+func (s *source) openLive(path string) (file *os.File, info os.FileInfo, name string) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		// Opening a device or a FIFO can have effects.
 		s.setStatus(StatusUnfit, &os.PathError{Op: "follow", Path: path, Err: errors.New("not a regular file")})
-		return nil, nil
+		return nil, nil, ""
 	}
-	file, info, err := openRegular(path)
+	name = realName(path)
+	file, info, err := openRegular(name)
 	if err != nil {
 		s.seen(err, time.Now())
-		return nil, nil
+		return nil, nil, ""
 	}
 	if !s.f.claim(idOf(info), s) {
 		_ = file.Close()
 		s.setStatus(StatusDuplicate, nil)
-		return nil, nil
+		return nil, nil, ""
 	}
-	return file, info
+	return file, info, name
 }
 
 // open begins the first life of the path, or goes on with the next where the
 // last one is no longer open.
 func (s *source) open(ctx context.Context, path string) {
-	file, info := s.openLive(path)
+	// Looked at before the file is opened: what comes beside it later is new.
+	var newest Position
+	if s.cur() == nil {
+		newest = s.learnSiblings(path)
+	}
+	file, info, name := s.openLive(path)
 	if file == nil {
 		return
 	}
 	s.setStatus(StatusFollowing, nil)
 	if s.cur() != nil {
-		s.enter(ctx, s.newLife(file, info, realName(path), 0, 0), RotatedOffline)
+		s.enter(ctx, s.newLife(file, info, name, 0, 0), RotatedOffline)
 		return
 	}
-	s.learnSiblings(path)
+	s.mu.Lock()
+	s.done = &newest
+	s.mu.Unlock()
 	if s.old && s.beginBefore(ctx, path) {
 		s.finishContainer(ctx)
-		s.begin(s.newLife(file, info, realName(path), 0, 0))
+		s.begin(s.newLife(file, info, name, 0, 0))
 		return
 	}
-	s.begin(s.newLife(file, info, realName(path), s.firstStart(path, file, info), 0))
+	s.begin(s.newLife(file, info, name, s.firstStart(path, file, info), 0))
 }
 
 // firstStart is where a file without a checkpoint is begun.
@@ -255,6 +263,7 @@ func (s *source) look(ctx context.Context, path string, info os.FileInfo, pathEr
 		return
 	}
 	s.lastKnown = own.Size()
+	s.noteHead(cur, own)
 	if pathErr != nil || !os.SameFile(own, info) {
 		s.misses++
 	} else {
@@ -267,6 +276,7 @@ func (s *source) look(ctx context.Context, path string, info os.FileInfo, pathEr
 	if pathErr == nil {
 		s.setStatus(StatusFollowing, nil)
 	}
+	s.watchFolder(ctx, cur)
 	s.pump(ctx, own.Size())
 }
 
@@ -339,12 +349,6 @@ func (s *source) take(ctx context.Context, l *life, line Line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.beat = s.lastLine
-	if len(l.head) < headMax && line.Cut == 0 && int64(len(l.head)) == line.Offset {
-		l.head = append(l.head, line.Data[:min(len(line.Data), headMax-len(l.head))]...)
-		if len(l.head) < headMax && !line.Unterminated {
-			l.head = append(l.head, '\n')
-		}
-	}
 	l.off = line.Next
 	if l.line > 0 && !line.Unterminated {
 		l.line++

@@ -31,8 +31,8 @@ const (
 	RotatedOffline RotationKind = "offline"
 )
 
-// rotationKinds is the order of Counters.rotations.
-func rotationKinds() []RotationKind {
+// RotationKinds lists the kinds, in the order of Counters.rotations.
+func RotationKinds() []RotationKind {
 	return []RotationKind{
 		RotatedRename, RotatedCopy, RotatedTruncate, RotatedDelete,
 		RotatedSymlink, RotatedReplaced, RotatedOffline,
@@ -66,7 +66,7 @@ type Counters struct {
 
 // Rotations counts the rotations of one kind.
 func (c *Counters) Rotations(kind RotationKind) int64 {
-	if i := slices.Index(rotationKinds(), kind); i >= 0 {
+	if i := slices.Index(RotationKinds(), kind); i >= 0 {
 		return c.rotations[i].Load()
 	}
 	return 0
@@ -85,7 +85,7 @@ func (c *Counters) Saved() time.Time {
 }
 
 func (c *Counters) rotated(kind RotationKind) {
-	if i := slices.Index(rotationKinds(), kind); i >= 0 {
+	if i := slices.Index(RotationKinds(), kind); i >= 0 {
 		c.rotations[i].Add(1)
 	}
 }

@@ -53,10 +53,10 @@ func (r *recorder) add(e event) {
 func (r *recorder) Line(ref SourceRef, l Line) {
 	text := string(l.Data)
 	l.Data = nil
-	r.add(event{call: "line", ref: ref, line: l, text: text})
 	if r.onLine != nil {
 		r.onLine(ref, l)
 	}
+	r.add(event{call: "line", ref: ref, line: l, text: text})
 }
 
 func (r *recorder) Tail(ref SourceRef, l Line) {

@@ -55,9 +55,13 @@ type life struct {
 	// file is the own descriptor; nil once closed, or if compressed. It
 	// changes under mu of the source.
 	file *os.File
+	// packed is the compressed file until it has been read.
+	packed *os.File
 	// start is where reading began, fresh that no line has been taken since.
 	start int64
 	fresh bool
+	// sought: what came unseen before it has been looked for.
+	sought bool
 	// scanned is up to where the text after off is known to hold no "\n".
 	scanned int64
 	// rest is the unterminated end of a life whose file is closed or was
@@ -74,8 +78,9 @@ type life struct {
 	// the end of the line in the Handler's hands.
 	recent    []byte
 	recentEnd int64
-	off       int64 // the byte after the last line that was taken
-	line      int64 // the number of the line at off, 0 if unknown
+	modified  time.Time // at the last look
+	off       int64     // the byte after the last line that was taken
+	line      int64     // the number of the line at off, 0 if unknown
 	head      []byte
 	turned    int64 // off when the life ended; -1 before
 	commit    mark
@@ -127,6 +132,7 @@ func (s *source) newLife(file *os.File, info os.FileInfo, name string, off, line
 	l := &life{
 		file: file, name: name, start: off, fresh: true, scanned: off, shown: off,
 		id: idOf(info), off: off, line: line, turned: -1, size: info.Size(),
+		modified: info.ModTime(),
 	}
 	if off > 0 {
 		l.head = readSome(file, 0, min(headMax, off))
@@ -161,6 +167,20 @@ func hash(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// noteHead keeps the front of the file, also of what is not read yet.
+func (s *source) noteHead(l *life, info os.FileInfo) {
+	front := l.head
+	if len(front) < headMax && info.Size() > int64(len(front)) && l.turned < 0 {
+		front = readSome(l.file, 0, headMax)
+		if !bytes.HasPrefix(front, l.head) {
+			return // truncated just now
+		}
+	}
+	s.mu.Lock()
+	l.head, l.modified = front, info.ModTime()
+	s.mu.Unlock()
+}
+
 // front gives the first bytes of a life that is complete.
 func (l *life) front() []byte {
 	if len(l.head) >= headMax {
@@ -169,11 +189,7 @@ func (l *life) front() []byte {
 	if l.file != nil {
 		return readSome(l.file, 0, headMax)
 	}
-	if int64(len(l.head)) < l.off {
-		return l.head
-	}
-	front := bytes.Clone(l.head)
-	return append(front, l.rest.data[:min(len(l.rest.data), headMax-len(front))]...)
+	return l.head
 }
 
 // before gives the text that must stand before off for the life to be intact.
@@ -181,8 +197,13 @@ func (l *life) before() []byte {
 	return l.recent[len(l.recent)-min(len(l.recent), beforeMax):]
 }
 
-// remember keeps the end of what was read up to off.
+// remember keeps the front of what was read, and the end.
 func (l *life) remember(line Line) {
+	if n := int64(len(l.head)); n < headMax && n >= line.Offset && n < line.Next && line.Cut == 0 {
+		l.head = append(l.head[:line.Offset:line.Offset], line.Data...)
+		l.head = append(l.head, '\n')
+		l.head = l.head[:min(len(l.head), headMax)]
+	}
 	if line.Cut > 0 {
 		// Only the kept end of the line is whole, and that is more than half.
 		n := len(line.Data)
@@ -203,8 +224,12 @@ func (l *life) remember(line Line) {
 	}
 }
 
-// intact compares the text before off with what was read there.
+// intact compares the text before off with what was read there; where nothing
+// was read, the front with what was seen.
 func (l *life) intact() bool {
+	if l.off == 0 {
+		return bytes.Equal(readSome(l.file, 0, int64(len(l.head))), l.head)
+	}
 	want := l.before()
 	got := readSome(l.file, l.off-int64(len(want)), int64(len(want)))
 	return bytes.Equal(got, want)
@@ -302,6 +327,15 @@ func (l *life) remainder(maxLine int) piece {
 	data := readSome(l.file, l.off, head)
 	tail := int64(maxLine) - head
 	return piece{append(data, readSome(l.file, info.Size()-tail, tail)...), n - int64(maxLine)}
+}
+
+// discard closes what is open.
+func (l *life) discard() {
+	for _, file := range []*os.File{l.file, l.packed} {
+		if file != nil {
+			_ = file.Close()
+		}
+	}
 }
 
 // closeFile gives the descriptor back and keeps what may still be joined to

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 )
@@ -30,11 +32,22 @@ func (s *source) learn(id fileID, head []byte) {
 	s.known = append(s.known, known{id, bytes.Clone(head)})
 }
 
-// learnSiblings takes what stands beside the log at a start for read.
-func (s *source) learnSiblings(path string) {
-	for _, c := range s.candidates(path) {
+// learnSiblings takes what stands beside the log at a start for read. It gives
+// the newest of it.
+func (s *source) learnSiblings(path string) (newest Position) {
+	newest = Position{Done: true}
+	all := s.candidates(path)
+	defer closeCandidates(all)
+	for _, c := range all {
 		s.learn(c.id, c.head)
+		if len(c.head) > 0 {
+			newest = Position{
+				Name: c.name, Device: c.id.device, Inode: c.id.inode,
+				Head: hash(c.head), HeadLen: len(c.head), Modified: c.modified, Done: true,
+			}
+		}
 	}
+	return newest
 }
 
 // explains tells whether c is a text that has been read, under whatever name.
@@ -47,7 +60,7 @@ func (k known) explains(c *candidate) bool {
 
 // rotate goes over to the file that the path names now.
 func (s *source) rotate(ctx context.Context, path string) {
-	file, info := s.openLive(path)
+	file, info, name := s.openLive(path)
 	if file == nil {
 		return // the old file is read on
 	}
@@ -62,7 +75,6 @@ func (s *source) rotate(ctx context.Context, path string) {
 		_ = file.Close() // truncated as well: the next look finds it rotated
 		return
 	}
-	name := realName(path)
 	kind := s.kindOf(cur, path, name)
 	s.misses = 0
 	if s.target.successor && name != cur.name && s.target.restarted(cur.name, name) {
@@ -74,16 +86,19 @@ func (s *source) rotate(ctx context.Context, path string) {
 
 // kindOf tells how the file of cur lost the name of the log.
 func (s *source) kindOf(cur *life, path, name string) RotationKind {
-	if info, err := cur.file.Stat(); err == nil && links(info) == 0 {
-		return RotatedDelete
-	}
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 && name != cur.name {
 		return RotatedSymlink
 	}
-	for _, c := range s.candidates(path, cur.name) {
-		if c.id == cur.id {
+	own := known{cur.id, cur.front()}
+	all := s.candidates(path, cur.name)
+	defer closeCandidates(all)
+	for _, c := range all {
+		if c.id == cur.id || (c.compressed && len(own.head) > 0 && own.explains(c)) {
 			return RotatedRename
 		}
+	}
+	if info, err := cur.file.Stat(); err == nil && links(info) == 0 {
+		return RotatedDelete
 	}
 	return RotatedReplaced
 }
@@ -190,14 +205,16 @@ func (s *source) truncated(ctx context.Context) {
 // findCopy looks for the text that was read up to l.off in another file.
 func (s *source) findCopy(l *life) *candidate {
 	want := l.before()
-	if len(want) == 0 {
+	if len(want) == 0 && len(l.head) == 0 {
 		return nil
 	}
-	for range 2 { // a copy can be compressed while it is looked at
-		for _, c := range slices.Backward(s.candidates(l.name, s.target.path)) {
-			if c.id != l.id && bytes.HasPrefix(c.head, l.head) && c.holds(l.off, want) {
-				return c
-			}
+	all := s.candidates(l.name, s.target.path)
+	defer closeCandidates(all)
+	for _, c := range slices.Backward(all) {
+		if c.id != l.id && bytes.HasPrefix(c.head, l.head) && c.holds(l.off, want) {
+			found := *c
+			c.file = nil
+			return &found
 		}
 	}
 	return nil
@@ -205,22 +222,13 @@ func (s *source) findCopy(l *life) *candidate {
 
 // readCopy reads the rest of l from the rotator's copy of it.
 func (s *source) readCopy(ctx context.Context, l *life, c *candidate) {
-	if !c.compressed {
-		if file, info, err := openRegular(c.name); err == nil {
-			if id := idOf(info); id == c.id {
-				s.mu.Lock()
-				l.file, l.name, l.id = file, c.name, c.id
-				s.mu.Unlock()
-				if err := s.drain(ctx, l); err != nil && ctx.Err() == nil {
-					s.f.opt.Warn(err)
-				}
-				return
-			}
-			_ = file.Close()
-		}
-	}
 	s.mu.Lock()
 	l.name = c.name
+	if c.compressed {
+		l.packed = c.file
+	} else {
+		l.file, l.id = c.file, c.id
+	}
 	s.mu.Unlock()
 	s.readWhole(ctx, l)
 }
@@ -235,12 +243,19 @@ func (s *source) readWhole(ctx context.Context, l *life) {
 		err = s.readPacked(ctx, l)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.f.opt.Warn(err)
+		s.f.opt.Warn(fmt.Errorf("read %s: %w", l.name, err))
 	}
 }
 
 func (s *source) readPacked(ctx context.Context, l *life) error {
-	src, err := Open(l.name, nil)
+	if l.packed == nil {
+		return nil
+	}
+	defer func() {
+		_ = l.packed.Close()
+		l.packed = nil
+	}()
+	src, err := openFrom(l.packed)
 	if err != nil {
 		return err
 	}
@@ -263,8 +278,8 @@ func (s *source) readPacked(ctx context.Context, l *life) error {
 }
 
 // hidden gives the lives that came and went between two looks, oldest first,
-// opened but not read: siblings that nothing explains. inHand is the first
-// line of next, if it has been read.
+// opened but not read: siblings that nothing explains. inHand is the beginning
+// of next, if it has been read.
 func (s *source) hidden(next *life, inHand []byte) []*life {
 	var lives []*life
 	for _, l := range s.lives {
@@ -272,14 +287,23 @@ func (s *source) hidden(next *life, inHand []byte) []*life {
 			s.learn(l.id, l.front())
 		}
 	}
-	for _, c := range s.candidates(append([]string{s.target.path, next.name}, s.between(next)...)...) {
-		if c.id == next.id || len(c.head) == 0 || c.copyOf(next) ||
-			(inHand != nil && bytes.HasPrefix(c.head, inHand)) ||
+	all := s.candidates(append(append([]string{s.target.path}, s.between(next)...), next.name)...)
+	defer closeCandidates(all)
+	// Truncated since its front was seen: what begins with that is its copy.
+	seen := next.head
+	turned := len(inHand) > 0 && !bytes.HasPrefix(readSome(next.file, 0, int64(len(inHand))), inHand)
+	for _, c := range all {
+		if own := c.id == next.id && c.name != next.name; own || c.packs(next.file) {
+			break // rotated in its turn: what follows came after it
+		}
+		if c.id == next.id || len(c.head) == 0 || c.copyOf(next.file) || (turned && bytes.HasPrefix(c.head, inHand)) ||
+			(len(seen) > 0 && bytes.HasPrefix(c.head, seen)) ||
 			slices.ContainsFunc(s.lives, func(l *life) bool { return l.id == c.id && c.id != next.id && !c.compressed }) ||
 			slices.ContainsFunc(s.known, func(k known) bool { return k.explains(c) }) {
 			continue
 		}
 		if l := s.lifeOf(c, 0, 0); l != nil {
+			l.sought = true
 			lives = append(lives, l)
 		}
 	}
@@ -289,9 +313,38 @@ func (s *source) hidden(next *life, inHand []byte) []*life {
 // catchHidden looks, before the first line of l is handed on, for lives that
 // came before it.
 func (s *source) catchHidden(ctx context.Context, l *life, inHand []byte) {
-	if l != s.cur() || l.start > 0 {
+	if l.sought || l.start > 0 {
 		return
 	}
+	l.sought = true
+	if inHand = append(bytes.Clone(inHand), '\n'); len(inHand) > headMax {
+		inHand = inHand[:headMax]
+	}
+	s.seekHidden(ctx, l, inHand)
+}
+
+// watchFolder looks for them while l has no line, each time the folder changes:
+// l can be truncated without a trace, and then nothing else tells.
+func (s *source) watchFolder(ctx context.Context, l *life) {
+	if !l.fresh || l.sought || l.start > 0 {
+		return
+	}
+	info, err := os.Stat(filepath.Dir(s.target.path))
+	if err != nil || info.ModTime().Equal(s.folder) {
+		return
+	}
+	// Looked at before the files are, so that a later change counts.
+	s.folder = info.ModTime()
+	if time.Since(s.folder) < folderGrain {
+		s.folder = time.Time{} // it may change again within the same tick of the clock
+	}
+	s.seekHidden(ctx, l, nil)
+}
+
+// folderGrain is more than the grain of file times, a tick of the kernel.
+const folderGrain = 20 * time.Millisecond
+
+func (s *source) seekHidden(ctx context.Context, l *life, inHand []byte) {
 	for _, h := range s.hidden(l, inHand) {
 		s.lives = slices.Insert(s.lives, len(s.lives)-1, h)
 		s.mu.Lock()
@@ -305,23 +358,23 @@ func (s *source) catchHidden(ctx context.Context, l *life, inHand []byte) {
 	}
 }
 
-// lifeOf opens what a candidate names; nil if it is no longer there.
+// lifeOf makes a life of a candidate, whose file it takes.
 func (s *source) lifeOf(c *candidate, off, line int64) *life {
+	file := c.file
+	c.file = nil
 	if !c.compressed {
-		file, info, err := openRegular(c.name)
+		info, err := file.Stat()
 		if err != nil {
+			_ = file.Close()
 			return nil
 		}
-		if idOf(info) == c.id {
-			return s.newLife(file, info, c.name, off, line)
-		}
-		_ = file.Close()
-		return nil
+		return s.newLife(file, info, c.name, off, line)
 	}
-	l := &life{name: c.name, id: c.id, start: off, fresh: true, off: off, line: line, turned: -1, shown: off}
-	if off > 0 {
-		l.head = c.head
-	} else if line == 0 {
+	l := &life{
+		name: c.name, packed: file, id: c.id, start: off, fresh: true, off: off, line: line,
+		turned: -1, shown: off, modified: c.modified, head: c.head,
+	}
+	if off == 0 && line == 0 {
 		l.line = 1
 	}
 	l.commit = mark{off: off, line: l.line}

@@ -11,9 +11,11 @@ import (
 	"time"
 )
 
-// candidate is a file that may hold an older generation of a log.
+// candidate is a file that may hold an older generation of a log. It is open:
+// names change while a rotator works.
 type candidate struct {
 	name       string
+	file       *os.File
 	id         fileID
 	size       int64 // on disk
 	modified   time.Time
@@ -22,61 +24,106 @@ type candidate struct {
 }
 
 // candidates lists what stands beside the given names, and the names
-// themselves where they are not the log, in the order of their writing.
+// themselves where they are not the log, in the order of their writing. The
+// caller closes them.
 func (s *source) candidates(names ...string) []*candidate {
-	var all []*candidate
-	add := func(name string) {
-		if slices.ContainsFunc(all, func(c *candidate) bool { return c.name == name }) {
-			return
+	for try := 0; ; try++ {
+		wanted := s.candidateNames(names)
+		all := openCandidates(wanted)
+		if try == 2 || stillThere(all) && slices.Equal(wanted, s.candidateNames(names)) {
+			return inOrder(all)
 		}
-		if c := newCandidate(name); c != nil {
-			all = append(all, c)
+		closeCandidates(all) // a rotator is at work: one may be missing
+	}
+}
+
+func (s *source) candidateNames(names []string) []string {
+	var all []string
+	add := func(name string) {
+		if name != "" && !slices.Contains(all, name) {
+			all = append(all, name)
 		}
 	}
 	asked := map[string]bool{}
 	for _, name := range names {
-		if name == "" || asked[name] {
-			continue
-		}
-		asked[name] = true
-		older := []string{}
 		for _, n := range []string{name, realName(name)} {
-			if found, err := Siblings(n); err == nil {
-				older = append(older, found...)
+			if asked[n] || n == "" {
+				continue
 			}
-		}
-		for _, n := range older {
-			add(n)
+			asked[n] = true
+			if older, err := Siblings(n); err == nil {
+				for _, o := range older {
+					add(o)
+				}
+			}
 		}
 		if name != s.target.path {
 			add(name)
 		}
 	}
-	return inOrder(all)
+	return all
+}
+
+func openCandidates(names []string) []*candidate {
+	var all []*candidate
+	for _, name := range names {
+		c := newCandidate(name)
+		if c == nil {
+			continue
+		}
+		if slices.ContainsFunc(all, func(o *candidate) bool { return o.id == c.id }) {
+			closeCandidates([]*candidate{c})
+			continue
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func stillThere(all []*candidate) bool {
+	return !slices.ContainsFunc(all, func(c *candidate) bool {
+		info, err := os.Stat(c.name)
+		return err != nil || idOf(info) != c.id
+	})
+}
+
+func closeCandidates(all []*candidate) {
+	for _, c := range all {
+		if c.file != nil {
+			_ = c.file.Close()
+			c.file = nil
+		}
+	}
 }
 
 // newCandidate is nil for what is not there, or cannot be read.
 func newCandidate(name string) *candidate {
-	info, err := os.Stat(name)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	src, err := Open(name, nil)
+	file, info, err := openRegular(name)
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = src.Close() }()
-	c := &candidate{
-		name: name, id: idOf(info), size: info.Size(), modified: info.ModTime(),
-		compressed: src.Compression != "",
-	}
+	c := &candidate{name: name, file: file, id: idOf(info), size: info.Size(), modified: info.ModTime()}
 	head := make([]byte, headMax)
-	n, err := io.ReadFull(src, head)
-	if c.compressed && err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return nil // not complete yet
+	src, err := c.open()
+	if err == nil {
+		var n int
+		n, err = io.ReadFull(src, head)
+		c.compressed, c.head = src.Compression != "", head[:n]
+		_ = src.Close()
 	}
-	c.head = head[:n]
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		_ = file.Close() // compressed and not complete yet, for one
+		return nil
+	}
 	return c
+}
+
+// open reads the candidate from its start, decompressed.
+func (c *candidate) open() (*Source, error) { return openFrom(c.file) }
+
+// openFrom reads an open file from its start, wherever that stands.
+func openFrom(file *os.File) (*Source, error) {
+	return Open("-", io.NewSectionReader(file, 0, 1<<62))
 }
 
 // inOrder sorts by the time of the last writing. Where times are equal the
@@ -101,36 +148,57 @@ func inOrder(all []*candidate) []*candidate {
 
 // holds tells whether the text of c has want before off.
 func (c *candidate) holds(off int64, want []byte) bool {
-	src, err := Open(c.name, nil)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = src.Close() }()
-	if err := src.SkipTo(off - int64(len(want))); err != nil {
-		return false
-	}
-	got := make([]byte, len(want))
-	_, err = io.ReadFull(src, got)
-	return err == nil && bytes.Equal(got, want)
+	got, ok := c.before(off, len(want))
+	return ok && bytes.Equal(got, want)
 }
 
-// copyOf tells whether c is a copy of the beginning of l, as while a rotator
-// copies before it truncates.
-func (c *candidate) copyOf(l *life) bool {
-	if c.compressed || l.file == nil || c.size == 0 {
+// before gives the n bytes of the text before off.
+func (c *candidate) before(off int64, n int) ([]byte, bool) {
+	from := off - int64(n)
+	if from < 0 {
+		return nil, false
+	}
+	if !c.compressed {
+		got := readSome(c.file, from, int64(n))
+		return got, len(got) == n && c.size >= off
+	}
+	src, err := c.open()
+	if err != nil {
+		return nil, false
+	}
+	defer func() { _ = src.Close() }()
+	if src.SkipTo(from) != nil {
+		return nil, false
+	}
+	got := make([]byte, n)
+	_, err = io.ReadFull(src, got)
+	return got, err == nil
+}
+
+// copyOf tells whether c is a copy of the beginning of file, as while a
+// rotator copies before it truncates.
+func (c *candidate) copyOf(file *os.File) bool {
+	if c.compressed || file == nil || c.size == 0 {
 		return false
 	}
-	if front := readSome(l.file, 0, int64(len(c.head))); !bytes.Equal(front, c.head) {
+	if front := readSome(file, 0, int64(len(c.head))); !bytes.Equal(front, c.head) {
 		return false
 	}
-	file, info, err := openRegular(c.name)
+	info, err := c.file.Stat() // it grows
 	if err != nil {
 		return false
 	}
-	defer func() { _ = file.Close() }()
 	n := min(info.Size(), beforeMax)
 	from := info.Size() - n
-	return bytes.Equal(readSome(file, from, n), readSome(l.file, from, n))
+	return bytes.Equal(readSome(c.file, from, n), readSome(file, from, n))
+}
+
+// packs tells whether c is file, compressed.
+func (c *candidate) packs(file *os.File) bool {
+	if !c.compressed || file == nil || len(c.head) == 0 {
+		return false
+	}
+	return bytes.Equal(readSome(file, 0, int64(len(c.head))), c.head)
 }
 
 // between gives the files whose names lie between those of the followed life

@@ -3,11 +3,13 @@ package tailer
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -40,6 +42,18 @@ func (m *memStore) Save(c map[string]Checkpoint) error {
 	return nil
 }
 
+func (m *memStore) stage(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.staged = n
+}
+
+func (m *memStore) empty() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.saved) == 0
+}
+
 // world is a writer of a log, its rotator, and a daemon that is killed.
 type world struct {
 	t      *rapid.T
@@ -62,9 +76,14 @@ type world struct {
 }
 
 func (w *world) start(tb testing.TB) {
+	if os.Getenv("DEBUGT") != "" {
+		fmt.Fprintf(os.Stderr, "START %s\n%s\n", w.path, w.list())
+	}
+	w.store.mu.Lock()
 	w.store.dead = false
 	w.store.staged = w.store.lines
 	kept := w.store.lines
+	w.store.mu.Unlock()
 	w.rec.mu.Lock()
 	w.rec.events = slices.DeleteFunc(w.rec.events, func(e event) bool { return e.call != "line" })[:kept]
 	w.rec.mu.Unlock()
@@ -79,11 +98,11 @@ func (w *world) start(tb testing.TB) {
 		n++
 		if w.lag == 0 {
 			w.f.Commit(ref, l.Next, l.Number+1)
-			w.store.staged = kept + n
+			w.store.stage(kept + n)
 		} else if n > w.lag {
 			p := places[n-1-w.lag]
 			w.f.Commit(p.ref, p.l.Offset, p.l.Number)
-			w.store.staged = kept + n - 1 - w.lag
+			w.store.stage(kept + n - 1 - w.lag)
 		} else {
 			return
 		}
@@ -113,9 +132,15 @@ func (w *world) kill() {
 
 func (w *world) fill(n int) {
 	for len(w.queue) < n {
-		w.queue = append(w.queue, fmt.Sprintf("%05d %s\n", w.next, strings.Repeat("x", w.next*7%90))...)
+		w.queue = append(w.queue, filler(w.next)+"\n"...)
 		w.next++
 	}
+}
+
+// filler is a line of which no part is like another.
+func filler(n int) string {
+	sum := sha256.Sum256([]byte(strconv.Itoa(n)))
+	return hex.EncodeToString(sum[:])[:7+n*11%50]
 }
 
 func (w *world) write(n int) {
@@ -274,6 +299,8 @@ func (w *world) list() string {
 			fmt.Fprintf(&b, "%s %d %s\n", e.Name(), info.Size(), info.ModTime().Format("05.000000"))
 		}
 	}
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
 	for _, c := range w.store.saved {
 		fmt.Fprintf(&b, "%+v\n", c)
 	}
@@ -311,6 +338,9 @@ func anyRotation(t *testing.T, rt *rapid.T, mode string) {
 		own:  rapid.Bool().Draw(rt, "own"),
 		tick: 3 * time.Millisecond,
 	}
+	if mode == "delete" {
+		w.lag = 0 // what must be read again cannot be deleted
+	}
 	if mode == "symlink" {
 		real := filepath.Join(dir, "0.log")
 		w.open(real)
@@ -322,18 +352,15 @@ func anyRotation(t *testing.T, rt *rapid.T, mode string) {
 	w.start(t)
 	defer func() { w.kill() }()
 	// Before the first checkpoint there is nothing to go on from.
-	for len(w.store.saved) == 0 {
+	for w.store.empty() {
 		time.Sleep(time.Millisecond)
 		w.ok(w.f.Flush())
 	}
 	for range rapid.IntRange(3, 14).Draw(rt, "steps") {
 		switch rapid.SampledFrom([]string{"write", "write", "write", "rotate", "rotate", "wait", "kill"}).Draw(rt, "step") {
 		case "write":
-			w.write(rapid.IntRange(1, 300).Draw(rt, "bytes"))
+			w.write(rapid.IntRange(4, 300).Draw(rt, "bytes"))
 		case "rotate":
-			if mode == "delete" && w.lag > 0 {
-				w.lag = 0 // what must be read again cannot be deleted
-			}
 			w.rotate(rapid.SampledFrom([]int{0, 0, 40}).Draw(rt, "late"))
 		case "wait":
 			time.Sleep(time.Duration(rapid.IntRange(1, 12).Draw(rt, "ms")) * time.Millisecond)
@@ -346,7 +373,7 @@ func anyRotation(t *testing.T, rt *rapid.T, mode string) {
 			}
 			w.kill()
 			for range rapid.IntRange(0, 4).Draw(rt, "while down") {
-				w.write(rapid.IntRange(1, 200).Draw(rt, "bytes"))
+				w.write(rapid.IntRange(4, 200).Draw(rt, "bytes"))
 				if mode != "delete" && rapid.Bool().Draw(rt, "and rotate") {
 					w.rotate(0)
 				}
@@ -356,5 +383,3 @@ func anyRotation(t *testing.T, rt *rapid.T, mode string) {
 	}
 	w.settle()
 }
-
-var _ = io.EOF

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 
@@ -60,7 +61,7 @@ func nearest(cat *matcher.Catalog, typed string) string {
 
 func (a *app) catalogCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "catalog", Short: "The knowledge: list it, prove it", Args: cobra.NoArgs}
-	cmd.AddCommand(a.catalogList(), a.catalogTest())
+	cmd.AddCommand(a.catalogList(), a.catalogTest(), a.catalogNew(), a.catalogDoc())
 	return cmd
 }
 
@@ -81,6 +82,44 @@ func (a *app) catalogList() *cobra.Command {
 				fmt.Fprintf(w, "%s\t%s%s\t%s\n", e.ID, e.Class, role, e.Title)
 			}
 			return w.Flush()
+		},
+	}
+}
+
+// mechanismID is what an id may look like; ids are for ever.
+var mechanismID = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)+$`)
+
+func (a *app) catalogNew() *cobra.Command {
+	return &cobra.Command{
+		Use: "new ID", Short: "A scaffold for a new mechanism, to standard output", Args: cobra.ExactArgs(1),
+		Example: "  diagnose catalog new my-kernel-scratch > catalog.d/my-kernel-scratch.yaml\n  diagnose catalog test catalog.d",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if !mechanismID.MatchString(args[0]) {
+				return withHint(fmt.Errorf("id %q is not lower-case words joined by hyphens", args[0]), "as in my-kernel-scratch")
+			}
+			cat, err := matcher.EmbeddedCatalog()
+			if err != nil {
+				return fmt.Errorf("load catalogue: %w", err)
+			}
+			if cat.Entry(args[0]) != nil {
+				printWarning(a.err, "%s is shipped already; an entry of yours replaces it", args[0])
+			}
+			_, err = fmt.Fprint(a.out, matcher.Scaffold(args[0]))
+			return err
+		},
+	}
+}
+
+func (a *app) catalogDoc() *cobra.Command {
+	return &cobra.Command{
+		Use: "handbook", Short: "The whole knowledge as one Markdown document", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			cat, err := matcher.EmbeddedCatalog()
+			if err != nil {
+				return fmt.Errorf("load catalogue: %w", err)
+			}
+			_, err = fmt.Fprint(a.out, matcher.Handbook(cat))
+			return err
 		},
 	}
 }

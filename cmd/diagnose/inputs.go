@@ -2,9 +2,9 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +18,8 @@ import (
 type server struct {
 	files    []string
 	separate bool
+	// kernel marks a kernel log, which belongs to the other inputs.
+	kernel bool
 }
 
 // inputs groups the named files into servers and adds the older generations of
@@ -35,16 +37,58 @@ func (o *oneshot) inputs(names []string) ([]server, error) {
 			}
 			group = append(older, group...)
 		}
-		out = append(out, server{files: group})
+		out = append(out, server{files: group, kernel: len(names) > 1 && isKernelLog(group[0])})
+	}
+	servers := 0
+	for _, s := range out {
+		if !s.kernel {
+			servers++
+		}
+	}
+	if servers == 0 {
+		for i := range out {
+			out[i].kernel = false // alone it is read for its own sake
+		}
 	}
 	return out, nil
 }
+
+// isKernelLog recognises dmesg and journalctl -k by their first lines.
+func isKernelLog(name string) bool {
+	if name == "-" {
+		return false
+	}
+	src, err := tailer.Open(name, nil)
+	if err != nil {
+		return false // told when it is read
+	}
+	defer src.Close()
+	buf := make([]byte, 64<<10)
+	n, _ := io.ReadFull(src, buf)
+	kernel, other := 0, 0
+	for _, line := range bytes.Split(buf[:n], []byte("\n")) {
+		switch {
+		case len(line) == 0:
+		case kernelLine.Match(line):
+			kernel++
+		default:
+			other++
+		}
+	}
+	return kernel > 0 && kernel > 4*other
+}
+
+// kernelLine is a line of dmesg ("[12345.678] "), of dmesg -T, or one that the
+// journal or syslog marks with "kernel:".
+var kernelLine = regexp.MustCompile(`^(<\d+>)?(\[ *\d+\.\d{6}\] |\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ \d{4}\] |\S.{0,60} kernel: )`)
 
 // startMarks are literals of a start banner, one of which every release prints
 // (vllm/entrypoints, v1/engine/core.py).
 var startMarks = [][]byte{
 	[]byte("non-default args: {"), []byte("vLLM API server version "), []byte("vLLM server version "),
-	[]byte(" LLM engine (v"), []byte("args: Namespace("),
+	// In full: the dump of a crash also names the engine and its version.
+	[]byte("Initializing an LLM engine (v"), []byte("Initializing a V0 LLM engine (v"), []byte("Initializing a V1 LLM engine (v"),
+	[]byte("args: Namespace("),
 }
 
 // readBack gives the older generations that are needed to see the start of the
@@ -70,8 +114,6 @@ func readBack(name string) ([]string, error) {
 	}
 	return nil, nil // none has it: reading them would only cost time
 }
-
-var errFound = errors.New("found")
 
 func hasStart(name string) (bool, error) {
 	src, err := tailer.Open(name, nil)
@@ -101,7 +143,7 @@ func hasStart(name string) (bool, error) {
 
 func parsePercent(s string) (float64, error) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(s, "%")), 64)
-	if err != nil || v < 0 || v > 100 {
+	if err != nil || !(v >= 0 && v <= 100) { // NaN is neither
 		return 0, fmt.Errorf("--kv-usage %q is not a percentage from 0 to 100", s)
 	}
 	return v, nil

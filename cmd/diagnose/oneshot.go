@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"diagnose/matcher"
+	"diagnose/notify"
 	"diagnose/parser"
 	"diagnose/report"
 	"diagnose/tailer"
@@ -31,13 +32,15 @@ type oneshot struct {
 	zone       string
 	kvUsage    string
 	set        []string
+	redact     bool
+	notify     string
 	width      int
 	verbose    bool
 }
 
 func (o *oneshot) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.all, "all", false, "every incident of every run, oldest first")
-	f.StringVar(&o.format, "format", "text", "text, json, markdown or html")
+	f.StringVar(&o.format, "format", "text", "text, json, markdown, html or slack")
 	f.StringVarP(&o.output, "output", "o", "", "write to this file instead of standard output")
 	f.BoolVar(&o.join, "join", false, "all files are one server (one file a process)")
 	f.BoolVar(&o.noSiblings, "no-siblings", false, "do not read older generations beside a log that lacks its start")
@@ -47,6 +50,8 @@ func (o *oneshot) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.zone, "tz", "", "the time zone of the log's times (Europe/Berlin, UTC)")
 	f.StringVar(&o.kvUsage, "kv-usage", "", "KV cache usage at the crash in percent, where the log has none")
 	f.StringArrayVar(&o.set, "set", nil, "a flag of the server that the log lacks, as FLAG=VALUE (repeatable)")
+	f.BoolVar(&o.redact, "redact", false, "take secrets, home directories and addresses of clients out, as for notices")
+	f.StringVar(&o.notify, "notify", "", "also send the result to the sinks of this configuration")
 	f.IntVar(&o.width, "width", 0, "columns of the text report (default: the terminal's, at most 120)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show every line of every list")
 }
@@ -77,8 +82,21 @@ func (o *oneshot) run(ctx context.Context, a *app, names []string) error {
 		return err
 	}
 	doc.Incidents = window.keep(doc.Incidents)
-	if err := o.print(a, doc, write); err != nil {
+	if o.redact {
+		for i := range doc.Incidents {
+			doc.Incidents[i] = notify.Redact(doc.Incidents[i])
+		}
+		for i := range doc.Observations {
+			doc.Observations[i] = notify.Redact(doc.Observations[i])
+		}
+	}
+	if err := o.print(a, doc, write, titles(cat)); err != nil {
 		return err
+	}
+	if o.notify != "" && len(doc.Incidents) > 0 {
+		if err := post(ctx, a, o.notify, doc); err != nil {
+			return err
+		}
 	}
 	if a.status != exitUsage {
 		a.status = exitOf(doc)
@@ -130,18 +148,29 @@ func (o *oneshot) writer() (writeFunc, error) {
 		return report.Markdown, nil
 	case "html":
 		return report.HTML, nil
+	case "slack":
+		return slackFormat, nil
 	case "json":
 		return func(w io.Writer, d matcher.Document, _ report.Options) error { return report.JSON(w, d) }, nil
 	}
-	return nil, fmt.Errorf("--format %q is none of text, json, markdown, html", o.format)
+	return nil, fmt.Errorf("--format %q is none of text, json, markdown, html, slack", o.format)
 }
 
-func (o *oneshot) print(a *app, doc matcher.Document, write writeFunc) error {
+// titles names the mechanisms for a reader.
+func titles(cat *matcher.Catalog) map[string]string {
+	t := make(map[string]string, len(cat.Entries))
+	for _, e := range cat.Entries {
+		t[e.ID] = e.Title
+	}
+	return t
+}
+
+func (o *oneshot) print(a *app, doc matcher.Document, write writeFunc, titles map[string]string) error {
 	width, color := look(a.out)
 	if o.width > 0 {
 		width = o.width
 	}
-	opt := report.Options{Width: width, Color: color, Verbose: o.verbose}
+	opt := report.Options{Width: width, Color: color, Verbose: o.verbose, Titles: titles}
 	if o.output == "" {
 		w := bufio.NewWriter(a.out)
 		if err := write(w, doc, opt); err != nil {
@@ -166,8 +195,12 @@ func postmortem(ctx context.Context, a *app, cat *matcher.Catalog, opt matcher.O
 		Schema: matcher.Schema, Tool: matcher.Tool{Version: version(), Catalog: cat.Revision},
 		Inputs: []matcher.Input{}, Observations: []matcher.Incident{}, Incidents: []matcher.Incident{},
 	}
+	opt.Kernel = map[int]bool{}
 	for i, s := range inputs {
 		for range s.files {
+			if s.kernel {
+				opt.Kernel[len(opt.Servers)] = true
+			}
 			opt.Servers = append(opt.Servers, i)
 		}
 	}
@@ -199,7 +232,7 @@ func postmortem(ctx context.Context, a *app, cat *matcher.Catalog, opt matcher.O
 			}
 		}
 		p.Flush()
-		if !saw && !t.Failed(index-1) {
+		if !saw && !s.kernel && !t.Failed(index-1) {
 			return doc, noEngine(s, doc.Inputs[len(doc.Inputs)-1])
 		}
 	}

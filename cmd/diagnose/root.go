@@ -60,6 +60,6 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	o.flags(cmd.Flags())
 	cmd.CompletionOptions.HiddenDefaultCmd = false
-	cmd.AddCommand(a.explainCommand(), a.catalogCommand(), a.versionCommand())
+	cmd.AddCommand(a.explainCommand(), a.catalogCommand(), a.versionCommand(), a.watchCommand(), a.incidentsCommand(), a.checkConfigCommand(), a.notifyCommand())
 	return cmd
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"diagnose/report"
+
 	"golang.org/x/term"
 )
 
@@ -15,6 +17,7 @@ import (
 //   - a message is lower case, has no full stop, and says what is wrong, then
 //     (as a hint) what to do where that is surely right;
 //   - several problems are several lines, each "diagnose: error: ...";
+//   - names and values are shown without control characters;
 //   - colour and progress only on a terminal, and NO_COLOR is honoured.
 
 // Exit statuses of a post-mortem.
@@ -39,16 +42,16 @@ func withHint(err error, hint string) error { return hinted{err, hint} }
 // printError prints each line of an error as one message.
 func printError(w io.Writer, err error) {
 	for _, line := range strings.Split(strings.TrimSpace(err.Error()), "\n") {
-		fmt.Fprintf(w, "diagnose: error: %s\n", strings.TrimSpace(line))
+		fmt.Fprintf(w, "diagnose: error: %s\n", report.SafeText(strings.TrimSpace(line)))
 	}
 	var h hinted
 	if errors.As(err, &h) {
-		fmt.Fprintf(w, "diagnose: hint: %s\n", h.hint)
+		fmt.Fprintf(w, "diagnose: hint: %s\n", report.SafeText(h.hint))
 	}
 }
 
 func printWarning(w io.Writer, format string, args ...any) {
-	fmt.Fprintf(w, "diagnose: warning: "+format+"\n", args...)
+	fmt.Fprintf(w, "diagnose: warning: %s\n", report.SafeText(fmt.Sprintf(format, args...)))
 }
 
 // isTerminal tells whether a stream is one; only then colour and progress are

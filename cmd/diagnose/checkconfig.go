@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/go-multierror"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) checkConfigCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "check-config FILE", Short: "Check the daemon's configuration, all problems at once", Args: cobra.ExactArgs(1),
+		Long: "Checks keys, types and values, the secrets' files, and for each path whether the\nuser who runs this can read it (run it as the service's user to know that).",
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := loadConfig(args[0])
+			if err != nil {
+				return err
+			}
+			var all *multierror.Error
+			for _, e := range fieldErrors(c.Notify.CheckSecrets(os.Getenv)) {
+				all = multierror.Append(all, fmt.Errorf("%s: notify.%s: %s", args[0], e.Field, e.Reason))
+			}
+			for _, p := range c.Paths {
+				fmt.Fprintf(a.out, "%s: %s\n", p, readable(p))
+			}
+			for _, j := range c.Journals {
+				fmt.Fprintf(a.out, "journal of %s: read through journalctl\n", j)
+			}
+			if err := linesOf(all); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.out, "the configuration is sound")
+			return err
+		},
+	}
+}
+
+// readable says what a path gives this user.
+func readable(pattern string) string {
+	names, err := filepath.Glob(pattern)
+	if err != nil || len(names) == 0 {
+		return "does not exist yet; it will be waited for"
+	}
+	bad := 0
+	var last error
+	for _, n := range names {
+		f, err := os.Open(n)
+		if err != nil {
+			bad, last = bad+1, err
+			continue
+		}
+		_ = f.Close() // it was opened for reading only
+	}
+	if bad > 0 {
+		return fmt.Sprintf("%d of %d files cannot be read by this user: %v", bad, len(names), last)
+	}
+	return fmt.Sprintf("%d files, readable", len(names))
+}

@@ -1,0 +1,90 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"diagnose/matcher"
+)
+
+func TestDeliverRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeSlack{pace: true}
+		f.setFault(func(c *slackCall) *slackFault {
+			if c.n < 2 {
+				return &slackFault{status: 503}
+			}
+			return nil
+		})
+		_, err := Deliver(context.Background(), newTestBot(t, f), sampleNotice(EventOpened), nil)
+		if err != nil || len(f.messages) != 4 || len(f.refusals) != 0 {
+			t.Errorf("%v, %d messages", err, len(f.messages))
+		}
+	})
+}
+
+func TestDeliverGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeSlack{fault: func(*slackCall) *slackFault { return &slackFault{status: 503} }}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if _, err := Deliver(ctx, newTestBot(t, f), sampleNotice(EventOpened), nil); err == nil || time.Duration(len(f.calls)) > 10 {
+			t.Errorf("%v after %d calls", err, len(f.calls))
+		}
+	})
+}
+
+func TestDeliverAllCollects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad := func(name string, r Reason) Notifier {
+			return &stubSink{name: name, answer: func(Notice, State, int) (State, bool, error) { return nil, false, &Error{Sink: name, Reason: r} }}
+		}
+		good := &stubSink{name: "good"}
+		err := DeliverAll(context.Background(), []Notifier{bad("a", Auth), good, bad("b", NotFound)}, sampleNotice(EventOpened))
+		if err == nil || err.Error() != "a: auth\nb: not_found" || len(good.sent) != 1 {
+			t.Errorf("%v", err)
+		}
+		if err := DeliverAll(context.Background(), []Notifier{good}, sampleNotice(EventOpened)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestEverySinkTestsHarmlessly(t *testing.T) {
+	f, r := &fakeSlack{}, &recorder{}
+	var log bytes.Buffer
+	for _, sink := range []Notifier{
+		newTestBot(t, f), newTestHook(t, f), mustFile(t, t.TempDir()+"/f"),
+		NewWebhook(WebhookOptions{Name: "w", URL: "https://w.example", Transport: r}),
+		NewAlertmanager(AlertmanagerOptions{Name: "a", URL: "https://a.example", Transport: r}),
+		NewLog("l", slog.New(slog.NewTextHandler(&log, nil))),
+	} {
+		answer, err := Test(context.Background(), sink, sampleTool, sampleTime)
+		if err != nil || !strings.HasPrefix(answer, "accepted") {
+			t.Errorf("%s: %q %v", sink.Name(), answer, err)
+		}
+	}
+	if len(f.messages) != 2 || len(f.pages) != 0 || len(r.bodies) != 2 || !strings.Contains(log.String(), "level=INFO") {
+		t.Errorf("%d messages, %d bodies, %s", len(f.messages), len(r.bodies), log.String())
+	}
+	for _, s := range append(r.bodies, f.messages[0].blocks, f.messages[1].text) {
+		if !strings.Contains(strings.ToLower(s), "test") {
+			t.Errorf("does not say that it is a test: %s", s)
+		}
+	}
+}
+
+func TestPanicsStayInside(t *testing.T) {
+	bot := newTestBot(t, &fakeSlack{}, func(o *SlackBotOptions) {
+		o.Render = func(matcher.Incident) string { panic("sk-TOPSECRET1234 in a panic") }
+	})
+	_, err := Deliver(context.Background(), bot, sampleNotice(EventOpened), nil)
+	if err == nil || strings.Contains(err.Error(), "TOPSECRET") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,117 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"diagnose/matcher"
+)
+
+func TestHookRollsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeSlack{}
+		hook := newTestHook(t, f)
+		n := sampleNotice(EventOpened)
+		n.Hints.Mentions = []string{"here"}
+		s := sendAll(t, hook, n, nil)
+		if len(f.messages) != 1 || len(f.pages) != 1 {
+			t.Fatalf("%d messages, pages %q", len(f.messages), f.pages)
+		}
+		first := time.Now().UTC().Format("15:04 UTC")
+
+		n.Event, n.Incident.Occurrences = EventUpdated, 13
+		next, _, err := hook.Send(context.Background(), n, s)
+		var later *Later
+		if !errors.As(err, &later) || !later.Until.Equal(time.Now().Add(10*time.Minute)) {
+			t.Fatalf("repeat at once: %v", err)
+		}
+		time.Sleep(10 * time.Minute)
+		s = sendAll(t, hook, n, next)
+		want := "GPU OOM (workspace) · GLM-5.2-FP8 · node17: 12 more since " + first + ". [9f86d081884c]"
+		if got := f.messages[1].text; got != want {
+			t.Errorf("\nwant %s\ngot  %s", want, got)
+		}
+
+		// One recovery, however often it is said, and no page.
+		n.Event = EventFollowup
+		n.Incident.Followup = &matcher.Followup{HeldSince: ptr("15:10")}
+		s = sendAll(t, hook, n, s)
+		n.Event = EventClosed
+		s = sendAll(t, hook, n, s)
+		if len(f.messages) != 3 || !strings.Contains(f.messages[2].text, "Recovered") || len(f.pages) != 1 {
+			t.Errorf("%d messages, pages %q", len(f.messages), f.pages)
+		}
+
+		// Back again: told after the roll-up time, and so is its recovery.
+		time.Sleep(10 * time.Minute)
+		n.Event, n.Incident.Followup, n.Incident.Occurrences = EventUpdated, nil, 14
+		s = sendAll(t, hook, n, s)
+		n.Event, n.Incident.Followup = EventFollowup, &matcher.Followup{HeldSince: ptr("18:00")}
+		sendAll(t, hook, n, s)
+		if len(f.messages) != 5 {
+			t.Errorf("%d messages", len(f.messages))
+		}
+	})
+}
+
+func TestHookTellsAWithdrawalAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeSlack{}
+		hook := newTestHook(t, f)
+		n := sampleNotice(EventOpened)
+		s := sendAll(t, hook, n, nil)
+		n.Event = EventFollowup
+		n.Hints.Mentions = []string{"here"}
+		n.Incident.Followup = &matcher.Followup{Withdrawn: []string{"it died again"}}
+		s = sendAll(t, hook, n, s)
+		sendAll(t, hook, n, s)
+		if len(f.messages) != 2 || !strings.Contains(f.messages[1].text, "Advice withdrawn") || len(f.pages) != 1 {
+			t.Errorf("%d messages, pages %q", len(f.messages), f.pages)
+		}
+	})
+}
+
+func TestHookTellsAChangedAssessment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeSlack{}
+		hook := newTestHook(t, f)
+		n := sampleNotice(EventOpened)
+		s := sendAll(t, hook, n, nil)
+		n.Event, n.Incident.Verdict.Class = EventUpdated, "fragmentation"
+		_, _, err := hook.Send(context.Background(), n, s)
+		var later *Later
+		if !errors.As(err, &later) {
+			t.Fatalf("at once: %v", err)
+		}
+		time.Sleep(time.Minute)
+		sendAll(t, hook, n, s)
+		if len(f.messages) != 2 || !strings.Contains(f.messages[1].text, "fragmentation") {
+			t.Errorf("%d messages", len(f.messages))
+		}
+	})
+}
+
+func TestHookFallsBackToPlainText(t *testing.T) {
+	f := &fakeSlack{fault: func(c *slackCall) *slackFault {
+		if c.form.Get("blocks") != "" {
+			return &slackFault{status: 400, body: "invalid_blocks"}
+		}
+		return nil
+	}}
+	sendAll(t, newTestHook(t, f), sampleNotice(EventOpened), nil)
+	if len(f.messages) != 1 || !strings.Contains(f.messages[0].text, "9f86d081884c") {
+		t.Errorf("%d messages", len(f.messages))
+	}
+}
+
+func TestHookPreview(t *testing.T) {
+	hook := newTestHook(t, &fakeSlack{})
+	raw, err := hook.Preview(sampleNotice(EventOpened))
+	if err != nil || Validate(raw) != nil {
+		t.Errorf("%v %v", err, Validate(raw))
+	}
+}
