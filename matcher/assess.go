@@ -268,6 +268,9 @@ func framePos(f *parser.Frame) parser.Pos {
 	return f.At
 }
 
+// CutRoot begins the text of a root whose traceback stops before its exception.
+const CutRoot = "the traceback is cut before its exception"
+
 // root words the cause.
 func (w *wording) root() {
 	c := w.in.root
@@ -315,7 +318,7 @@ func (w *wording) root() {
 	}
 	out.At = w.at(x.At)
 	if x.Class == "" {
-		out.Text = "the traceback is cut before its exception"
+		out.Text = CutRoot
 		if n := len(x.Frames); n > 0 {
 			out.Text += "; its last frame is " + x.Frames[n-1].Func
 			out.At = w.at(x.Frames[n-1].At)

@@ -60,7 +60,7 @@ func (w *wording) missingCause(add func(string)) {
 		add("whether a process was killed: journalctl -k --since '1 hour ago' | grep -i -E 'killed process|Xid', the container's last state (kubectl describe pod, docker inspect)")
 		return
 	}
-	if strings.HasPrefix(w.out.Root.Text, "the traceback is cut") {
+	if strings.HasPrefix(w.out.Root.Text, CutRoot) {
 		add("the exception line below the traceback: the log stops before it")
 	}
 }

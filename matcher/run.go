@@ -31,8 +31,8 @@ type run struct {
 	argsAt  parser.Pos
 	hasArgs bool
 	config  map[string]fact
-	// configBy holds the processes that printed their configuration.
-	configBy map[int]bool
+	// configBy holds where each process printed its configuration.
+	configBy map[int]parser.Pos
 	apiPID   int
 	names    map[int]string // newest name of each pid
 
@@ -86,10 +86,13 @@ type warnAt struct {
 	at          parser.Pos
 }
 
+// nowhere is the position of what has not been seen.
+var nowhere = parser.Pos{Source: -1, Offset: -1}
+
 func newRun(source, seq int, at parser.Pos) *run {
 	return &run{
-		source: source, seq: seq, start: at, names: map[int]string{}, args: map[string]fact{},
-		config: map[string]fact{}, configBy: map[int]bool{}, facts: map[string]fact{},
+		source: source, seq: seq, start: at, verAt: nowhere, argsAt: nowhere, modelAt: nowhere, names: map[int]string{}, args: map[string]fact{},
+		config: map[string]fact{}, configBy: map[int]parser.Pos{}, facts: map[string]fact{},
 		byProc: map[int]map[string]fact{}, dump: map[string]dumpAt{}, engine: "vllm",
 		consq: consequences{}, warnW: map[string]warnAt{},
 	}

@@ -80,16 +80,27 @@ func (t *Tracker) begins(src int, e parser.Event) bool {
 	cur := t.cur[src]
 	switch b := e.Body.(type) {
 	case parser.Banner:
-		return b.Version != "" && (cur == nil || cur.version != "" || cur.hasArgs || cur.over())
+		return b.Version != "" && (cur == nil || cur.verAt != e.At && (cur.version != "" || cur.hasArgs || cur.over()))
 	case parser.Args:
-		return cur == nil || cur.hasArgs || cur.over()
+		return cur == nil || cur.argsAt != e.At && (cur.hasArgs || cur.over())
 	case parser.Config:
 		if b.Dump {
 			return false
 		}
-		return cur == nil || cur.configBy[e.Proc.PID] || cur.over()
+		at, again := pos(cur, e.Proc.PID)
+		return cur == nil || at != e.At && (again || cur.over())
 	}
 	return false
+}
+
+// pos gives where a process of a run printed its configuration. A line that is
+// read again, because it was shown before its end came, starts nothing.
+func pos(r *run, pid int) (parser.Pos, bool) {
+	if r == nil {
+		return parser.Pos{}, false
+	}
+	at, ok := r.configBy[pid]
+	return at, ok
 }
 
 func (t *Tracker) begin(src int, e parser.Event) {
@@ -262,7 +273,7 @@ func (t *Tracker) takeArgs(r *run, e parser.Event, a parser.Args) {
 
 func (t *Tracker) takeConfig(r *run, e parser.Event, c parser.Config) {
 	if !c.Dump {
-		r.configBy[e.Proc.PID] = true
+		r.configBy[e.Proc.PID] = e.At
 	} else {
 		r.dump["config"] = dumpAt{parser.Dump{ScheduledTotal: -1, Running: -1, Waiting: -1, KVUsagePct: -1, PromptLogprobs: -1, PromptTokens: -1}, e.At}
 		r.changed++

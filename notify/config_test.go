@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"diagnose/notify/slacktest"
 )
 
 const goodConfig = `
@@ -54,7 +56,7 @@ func TestConfigGood(t *testing.T) {
 	if c.Sinks[1].SlackWebhook.RollUp != 15*time.Minute || c.Spool.MaxAge != 48*time.Hour || c.Mutes[1].Until.Day() != 27 {
 		t.Errorf("%+v", c)
 	}
-	sinks, err := c.Build(BuildOptions{Logger: slog.New(slog.NewTextHandler(&bytes.Buffer{}, nil)), Transport: &fakeSlack{}})
+	sinks, err := c.Build(BuildOptions{Logger: slog.New(slog.NewTextHandler(&bytes.Buffer{}, nil)), Transport: &slacktest.Server{}})
 	if err != nil || len(sinks) != 5 {
 		t.Fatalf("%d sinks, %v", len(sinks), err)
 	}

@@ -10,31 +10,32 @@ import (
 	"time"
 
 	"diagnose/matcher"
+	"diagnose/notify/slacktest"
 )
 
 func TestDeliverRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeSlack{pace: true}
-		f.setFault(func(c *slackCall) *slackFault {
-			if c.n < 2 {
-				return &slackFault{status: 503}
+		f := &slacktest.Server{Pace: true}
+		f.SetFault(func(c *slacktest.Call) *slacktest.Fault {
+			if c.N < 2 {
+				return &slacktest.Fault{Status: 503}
 			}
 			return nil
 		})
 		_, err := Deliver(context.Background(), newTestBot(t, f), sampleNotice(EventOpened), nil)
-		if err != nil || len(f.messages) != 4 || len(f.refusals) != 0 {
-			t.Errorf("%v, %d messages", err, len(f.messages))
+		if err != nil || len(f.Messages) != 4 || len(f.Refusals) != 0 {
+			t.Errorf("%v, %d messages", err, len(f.Messages))
 		}
 	})
 }
 
 func TestDeliverGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeSlack{fault: func(*slackCall) *slackFault { return &slackFault{status: 503} }}
+		f := &slacktest.Server{Fault: func(*slacktest.Call) *slacktest.Fault { return &slacktest.Fault{Status: 503} }}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if _, err := Deliver(ctx, newTestBot(t, f), sampleNotice(EventOpened), nil); err == nil || time.Duration(len(f.calls)) > 10 {
-			t.Errorf("%v after %d calls", err, len(f.calls))
+		if _, err := Deliver(ctx, newTestBot(t, f), sampleNotice(EventOpened), nil); err == nil || time.Duration(len(f.Calls)) > 10 {
+			t.Errorf("%v after %d calls", err, len(f.Calls))
 		}
 	})
 }
@@ -56,7 +57,7 @@ func TestDeliverAllCollects(t *testing.T) {
 }
 
 func TestEverySinkTestsHarmlessly(t *testing.T) {
-	f, r := &fakeSlack{}, &recorder{}
+	f, r := &slacktest.Server{}, &recorder{}
 	var log bytes.Buffer
 	for _, sink := range []Notifier{
 		newTestBot(t, f), newTestHook(t, f), mustFile(t, t.TempDir()+"/f"),
@@ -69,10 +70,10 @@ func TestEverySinkTestsHarmlessly(t *testing.T) {
 			t.Errorf("%s: %q %v", sink.Name(), answer, err)
 		}
 	}
-	if len(f.messages) != 2 || len(f.pages) != 0 || len(r.bodies) != 2 || !strings.Contains(log.String(), "level=INFO") {
-		t.Errorf("%d messages, %d bodies, %s", len(f.messages), len(r.bodies), log.String())
+	if len(f.Messages) != 2 || len(f.Paged) != 0 || len(r.bodies) != 2 || !strings.Contains(log.String(), "level=INFO") {
+		t.Errorf("%d messages, %d bodies, %s", len(f.Messages), len(r.bodies), log.String())
 	}
-	for _, s := range append(r.bodies, f.messages[0].blocks, f.messages[1].text) {
+	for _, s := range append(r.bodies, f.Messages[0].Blocks, f.Messages[1].Text) {
 		if !strings.Contains(strings.ToLower(s), "test") {
 			t.Errorf("does not say that it is a test: %s", s)
 		}
@@ -80,7 +81,7 @@ func TestEverySinkTestsHarmlessly(t *testing.T) {
 }
 
 func TestPanicsStayInside(t *testing.T) {
-	bot := newTestBot(t, &fakeSlack{}, func(o *SlackBotOptions) {
+	bot := newTestBot(t, &slacktest.Server{}, func(o *SlackBotOptions) {
 		o.Render = func(matcher.Incident) string { panic("sk-TOPSECRET1234 in a panic") }
 	})
 	_, err := Deliver(context.Background(), bot, sampleNotice(EventOpened), nil)

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"diagnose/matcher"
+	"diagnose/notify/slacktest"
 )
 
 // hostileTexts are what a log can hold, because prompts reach it.
@@ -105,18 +106,18 @@ func TestHostileTexts(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			n := poisoned(c.text)
 			t.Run("slack", func(t *testing.T) {
-				f := &fakeSlack{}
+				f := &slacktest.Server{}
 				render := func(matcher.Incident) string { return headBytes(c.text, 20000) }
 				sendAll(t, newTestBot(t, f, func(o *SlackBotOptions) { o.Render = render }), n, nil)
 				sendAll(t, newTestHook(t, f), n, nil)
-				if len(f.refusals) > 0 || len(f.pages) > 0 {
-					t.Errorf("refused %q, pages %q", f.refusals, f.pages)
+				if len(f.Refusals) > 0 || len(f.Paged) > 0 {
+					t.Errorf("refused %q, pages %q", f.Refusals, f.Paged)
 				}
-				for _, m := range f.messages {
-					checkOutput(t, m.text+m.blocks)
+				for _, m := range f.Messages {
+					checkOutput(t, m.Text+m.Blocks)
 				}
-				if len(f.messages) < 2 {
-					t.Errorf("%d messages", len(f.messages))
+				if len(f.Messages) < 2 {
+					t.Errorf("%d messages", len(f.Messages))
 				}
 			})
 			t.Run("webhook", func(t *testing.T) {
@@ -194,7 +195,7 @@ func FuzzSlackMessage(f *testing.F) {
 		if err := json.Unmarshal(raw, &m); err != nil {
 			t.Fatal(err)
 		}
-		if pages := fakePages(m.Text, string(m.Blocks)); len(pages) > 0 || len(m.Blocks) == 0 {
+		if pages := slacktest.Pages(m.Text, string(m.Blocks)); len(pages) > 0 || len(m.Blocks) == 0 {
 			t.Errorf("pages %q, %d bytes of blocks", pages, len(m.Blocks))
 		}
 	})
@@ -218,7 +219,7 @@ func checkOutput(t *testing.T, s string) {
 // checkForeign looks for what the templates of others would act on.
 func checkForeign(t *testing.T, s string) {
 	t.Helper()
-	if pages := fakePages(s, ""); len(pages) > 0 || strings.ContainsAny(s, "<>`") {
+	if pages := slacktest.Pages(s, ""); len(pages) > 0 || strings.ContainsAny(s, "<>`") {
 		t.Errorf("%q in %q", pages, cut(s, 200))
 	}
 }

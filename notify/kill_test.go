@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"diagnose/matcher"
+	"diagnose/notify/slacktest"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -35,14 +36,14 @@ func TestKilledAtEveryPoint(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					dir := t.TempDir()
 					db := openDB(t, dir+"/first")
-					f := &fakeSlack{}
+					f := &slacktest.Server{}
 					killed, ready := make(chan struct{}), make(chan struct{})
-					f.setFault(func(c *slackCall) *slackFault {
-						if c.n != call {
+					f.SetFault(func(c *slacktest.Call) *slacktest.Fault {
+						if c.N != call {
 							return nil
 						}
 						// The connection hangs from here on; the process dies in it.
-						return &slackFault{accept: accepted, hang: true, before: func() {
+						return &slacktest.Fault{Accept: accepted, Hang: true, Before: func() {
 							<-ready
 							snapshot(t, db, dir+"/second")
 							close(killed)
@@ -58,7 +59,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 					close(ready)
 					<-killed
 					stop(box)
-					f.setFault(nil)
+					f.SetFault(nil)
 
 					box, err = NewOutbox(openDB(t, dir+"/second"), []Sink{{Notifier: newTestBot(t, f)}}, Options{})
 					if err != nil {
@@ -68,8 +69,8 @@ func TestKilledAtEveryPoint(t *testing.T) {
 					sleep(time.Hour)
 
 					seen := map[string]int{}
-					for _, m := range f.messages {
-						seen[m.text]++
+					for _, m := range f.Messages {
+						seen[m.Text]++
 					}
 					twice := 0
 					for text, n := range seen {
@@ -96,7 +97,7 @@ func TestKilledBetweenAnswerAndDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		db := openDB(t, dir+"/first")
-		f := &fakeSlack{}
+		f := &slacktest.Server{}
 		box, err := NewOutbox(db, []Sink{{Notifier: &afterSend{newTestBot(t, f), func() { snapshot(t, db, dir+"/second") }}}}, Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -104,14 +105,14 @@ func TestKilledBetweenAnswerAndDisk(t *testing.T) {
 		enqueue(t, box, noticeOf("a"))
 		synctest.Wait()
 		stop(box)
-		told := len(f.messages)
+		told := len(f.Messages)
 		box, err = NewOutbox(openDB(t, dir+"/second"), []Sink{{Notifier: newTestBot(t, f)}}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer stop(box)
 		sleep(time.Minute)
-		if got := len(f.messages); got != 4+1 || told == 0 {
+		if got := len(f.Messages); got != 4+1 || told == 0 {
 			t.Errorf("%d messages", got)
 		}
 	})
@@ -132,17 +133,17 @@ func (a *afterSend) Send(ctx context.Context, n Notice, s State) (State, bool, e
 // bad way. Each arrives once, and says that it is late.
 func TestSlackDownForADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeSlack{pace: true}
-		faults := []slackFault{
-			{status: 503, body: "<html>down</html>"},
-			{hang: true},
-			{cut: true},
-			{status: 429, header: map[string]string{"Retry-After": "120"}},
-			{status: 200, body: `{"ok":false,"error":"internal_error"}`},
-			{status: 200, body: "<html>portal</html>"},
-			{status: 429},
+		f := &slacktest.Server{Pace: true}
+		faults := []slacktest.Fault{
+			{Status: 503, Body: "<html>down</html>"},
+			{Hang: true},
+			{Cut: true},
+			{Status: 429, Header: map[string]string{"Retry-After": "120"}},
+			{Status: 200, Body: `{"ok":false,"error":"internal_error"}`},
+			{Status: 200, Body: "<html>portal</html>"},
+			{Status: 429},
 		}
-		f.setFault(func(c *slackCall) *slackFault { return &faults[c.n%len(faults)] })
+		f.SetFault(func(c *slacktest.Call) *slacktest.Fault { return &faults[c.N%len(faults)] })
 		box := newBox(t, Options{}, Sink{Notifier: newTestBot(t, f, func(o *SlackBotOptions) {
 			o.Render = func(i matcher.Incident) string { return "whole diagnosis of " + i.ID }
 		})})
@@ -154,21 +155,21 @@ func TestSlackDownForADay(t *testing.T) {
 				sleep(7 * time.Minute)
 			}
 		}
-		if time.Since(start) < 23*time.Hour || len(f.messages) != 0 {
+		if time.Since(start) < 23*time.Hour || len(f.Messages) != 0 {
 			t.Fatal("not a day without Slack")
 		}
-		tries := len(f.calls)
-		f.setFault(nil)
+		tries := len(f.Calls)
+		f.SetFault(nil)
 		sleep(time.Hour)
 
-		if len(f.messages) != 80 || len(f.refusals) != 0 || box.Pending() != 0 {
-			t.Errorf("%d messages, %d refused, %d left", len(f.messages), len(f.refusals), box.Pending())
+		if len(f.Messages) != 80 || len(f.Refusals) != 0 || box.Pending() != 0 {
+			t.Errorf("%d messages, %d refused, %d left", len(f.Messages), len(f.Refusals), box.Pending())
 		}
 		seen := map[string]int{}
-		for _, m := range f.roots() {
-			seen[m.text]++
-			if !strings.Contains(m.blocks, "5 occurrences") || !strings.Contains(m.blocks, "this notice was delayed") {
-				t.Errorf("%s", m.blocks)
+		for _, m := range f.Roots() {
+			seen[m.Text]++
+			if !strings.Contains(m.Blocks, "5 occurrences") || !strings.Contains(m.Blocks, "this notice was delayed") {
+				t.Errorf("%s", m.Blocks)
 			}
 		}
 		if len(seen) != 40 {
@@ -177,8 +178,8 @@ func TestSlackDownForADay(t *testing.T) {
 		if tries > 600 {
 			t.Errorf("%d tries in a day", tries)
 		}
-		for _, c := range f.calls[tries:] {
-			if c.form == nil {
+		for _, c := range f.Calls[tries:] {
+			if c.Form == nil {
 				t.Error("odd call")
 			}
 		}
@@ -192,18 +193,18 @@ func TestSlackDownForADay(t *testing.T) {
 // posted again, with the same id.
 func TestAnswerLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeSlack{}
-		f.setFault(func(c *slackCall) *slackFault {
-			if c.n == 0 {
-				return &slackFault{accept: true, cut: true}
+		f := &slacktest.Server{}
+		f.SetFault(func(c *slacktest.Call) *slacktest.Fault {
+			if c.N == 0 {
+				return &slacktest.Fault{Accept: true, Cut: true}
 			}
 			return nil
 		})
 		box := newBox(t, Options{}, Sink{Notifier: newTestHook(t, f)})
 		enqueue(t, box, noticeOf("a-1"))
 		sleep(time.Minute)
-		if len(f.messages) != 2 || !strings.Contains(f.messages[0].text, "[a-1]") || !strings.Contains(f.messages[1].text, "[a-1]") {
-			t.Errorf("%d messages", len(f.messages))
+		if len(f.Messages) != 2 || !strings.Contains(f.Messages[0].Text, "[a-1]") || !strings.Contains(f.Messages[1].Text, "[a-1]") {
+			t.Errorf("%d messages", len(f.Messages))
 		}
 	})
 }
@@ -214,10 +215,10 @@ func TestUnwritableDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := t.TempDir() + "/db"
 		db := openDB(t, path)
-		f := &fakeSlack{}
-		f.setFault(func(c *slackCall) *slackFault {
-			if c.n == 0 {
-				return &slackFault{accept: true, before: func() { go db.Close() }, status: 200}
+		f := &slacktest.Server{}
+		f.SetFault(func(c *slacktest.Call) *slacktest.Fault {
+			if c.N == 0 {
+				return &slacktest.Fault{Accept: true, Before: func() { db.Close() }, Status: 200}
 			}
 			return nil
 		})
@@ -227,8 +228,8 @@ func TestUnwritableDatabase(t *testing.T) {
 		}
 		enqueue(t, box, noticeOf("a"))
 		sleep(time.Hour)
-		if len(f.calls) != 1 {
-			t.Errorf("%d calls", len(f.calls))
+		if len(f.Calls) != 1 {
+			t.Errorf("%d calls", len(f.Calls))
 		}
 		stop(box)
 		if _, err := os.Stat(path); err != nil {

@@ -36,6 +36,9 @@ type Notice struct {
 	Time time.Time `json:"time"`
 	// Sources names the inputs that the incident's positions index.
 	Sources []string `json:"sources,omitempty"`
+	// Printed is the failure's time as the log prints it, which may lack year and
+	// zone; taken from the incident, whose JSON does not carry it.
+	Printed string `json:"printed,omitempty"`
 	// Observation marks something wrong that has not failed.
 	Observation bool `json:"observation,omitempty"`
 	// Delayed is how long the notice waited for its sink; set by the outbox,

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"diagnose/matcher"
+	"diagnose/notify/slacktest"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -284,7 +285,7 @@ func TestOutboxDropsNotTheNewer(t *testing.T) {
 
 func TestOutboxADeadSinkDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeSlack{fault: func(*slackCall) *slackFault { return &slackFault{hang: true} }}
+		f := &slacktest.Server{Fault: func(*slacktest.Call) *slacktest.Fault { return &slacktest.Fault{Hang: true} }}
 		alive := &stubSink{name: "alive"}
 		box := newBox(t, Options{}, Sink{Notifier: newTestBot(t, f)}, Sink{Notifier: alive})
 		for i := range 3 {
@@ -422,7 +423,7 @@ func TestOutboxCloseFlushes(t *testing.T) {
 
 func TestOutboxCloseKeepsItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeSlack{fault: func(*slackCall) *slackFault { return &slackFault{hang: true} }}
+		f := &slacktest.Server{Fault: func(*slacktest.Call) *slacktest.Fault { return &slacktest.Fault{Hang: true} }}
 		box := newBox(t, Options{}, Sink{Notifier: newTestBot(t, f)})
 		enqueue(t, box, noticeOf("a"))
 		synctest.Wait()

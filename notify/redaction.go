@@ -62,6 +62,9 @@ func redactTo(s string, scan, keep int) string {
 
 // prepare is what every sink does first with a notice.
 func prepare(n Notice) Notice {
+	if n.Printed == "" {
+		n.Printed = cut(redactText(n.Incident.PrintedTime()), 64)
+	}
 	n.Incident = Redact(n.Incident)
 	sources := make([]string, min(len(n.Sources), maxList))
 	for i := range sources {

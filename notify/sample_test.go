@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"diagnose/matcher"
+	"diagnose/notify/slacktest"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -93,9 +94,9 @@ func secretPath(t testing.TB, content string) string {
 	return p
 }
 
-func newTestBot(t testing.TB, f *fakeSlack, change ...func(*SlackBotOptions)) *SlackBot {
+func newTestBot(t testing.TB, f *slacktest.Server, change ...func(*SlackBotOptions)) *SlackBot {
 	o := SlackBotOptions{
-		Name: "bot", TokenFile: secretPath(t, fakeToken), Channel: "C0123456", Tool: sampleTool,
+		Name: "bot", TokenFile: secretPath(t, slacktest.Token), Channel: "C0123456", Tool: sampleTool,
 		Render: renderSample, Transport: f,
 	}
 	for _, c := range change {
@@ -104,9 +105,9 @@ func newTestBot(t testing.TB, f *fakeSlack, change ...func(*SlackBotOptions)) *S
 	return NewSlackBot(o)
 }
 
-func newTestHook(t testing.TB, f *fakeSlack) *SlackWebhook {
+func newTestHook(t testing.TB, f *slacktest.Server) *SlackWebhook {
 	return NewSlackWebhook(SlackWebhookOptions{
-		Name: "hook", URLFile: secretPath(t, "https://hooks.slack.com"+fakeHook), Tool: sampleTool, Transport: f,
+		Name: "hook", URLFile: secretPath(t, "https://hooks.slack.com"+slacktest.Hook), Tool: sampleTool, Transport: f,
 	})
 }
 

@@ -53,9 +53,13 @@ func (v slackView) fallback() string {
 	} else if c := condition(v.Notice); c != "open" {
 		b.WriteString(strings.ToUpper(c[:1]) + c[1:] + ": ")
 	}
-	b.WriteString(slackInline(headline(v.Incident), 200))
-	if s := v.Incident.Verdict.Summary; s != "" {
+	i := v.Incident
+	b.WriteString(slackInline(headline(i), 200))
+	if s := sentences(i.Verdict.Summary, 200); s != "" {
 		b.WriteString(". " + slackInline(s, 240))
+	}
+	if len(i.Remedies) > 0 && !over(v.Notice) {
+		b.WriteString(" Do first: " + slackInline(strings.TrimRight(i.Remedies[0].Title, "."), 120) + ".")
 	}
 	b.WriteString(" [" + slackInline(v.Incident.ID, 64) + "]")
 	return b.String()
@@ -120,24 +124,13 @@ func (v slackView) fields(r room) []slackText {
 	}
 	i := v.Incident
 	if o := firstNumbers(i.OOM); o != nil {
-		size := func(n *int64) string {
-			if n == nil {
-				return ""
-			}
-			return bytesText(*n)
-		}
-		add("Tried", size(o.TriedBytes))
-		add("Free", size(o.FreeBytes))
-		add("Total", size(o.TotalBytes))
+		add("Tried / free / total", sizesText(o.TriedBytes, o.FreeBytes, o.TotalBytes))
 	}
 	add("KV cache", kvText(i.KVCache))
 	add("Token budget", flagText(i.Engine, "max-num-batched-tokens"))
 	add("GPU memory utilization", flagText(i.Engine, "gpu-memory-utilization"))
-	add("vLLM", deref(i.Engine.Version))
-	add("Failed", ranksText(i.Ranks))
-	if i.Phase != "unknown" {
-		add("Phase", i.Phase)
-	}
+	add(engineTitle(i.Engine), deref(i.Engine.Version))
+	add("Failed", ranksText(i.Ranks, i.Phase))
 	return out
 }
 
@@ -173,35 +166,74 @@ func flagText(e matcher.Engine, name string) string {
 	return f.Value
 }
 
-func ranksText(ranks []matcher.Rank) string {
-	if len(ranks) == 0 {
+// sizesText puts sizes beside each other, "?" for one that was not printed.
+func sizesText(sizes ...*int64) string {
+	out := make([]string, len(sizes))
+	known := false
+	for k, n := range sizes {
+		out[k] = "?"
+		if n != nil {
+			out[k], known = bytesText(*n), true
+		}
+	}
+	if !known {
 		return ""
 	}
-	names := make([]string, 0, 4)
-	for _, r := range ranks[:min(len(ranks), 4)] {
-		names = append(names, r.Process)
+	return strings.Join(out, " / ")
+}
+
+func engineTitle(e matcher.Engine) string {
+	if name := oneLine(e.Name); name != "" && name != "vllm" {
+		return slackInline(name, 40)
 	}
-	s := strings.Join(names, ", ")
-	if extra := len(ranks) - len(names); extra > 0 {
-		s += fmt.Sprintf(" and %d more", extra)
+	return "vLLM"
+}
+
+// ranksText counts the processes that failed, names the first, and says when in
+// the life of the server it was.
+func ranksText(ranks []matcher.Rank, phase string) string {
+	var parts []string
+	switch len(ranks) {
+	case 0:
+	case 1:
+		parts = append(parts, ranks[0].Process)
+	default:
+		parts = append(parts, fmt.Sprintf("%d processes, first %s", len(ranks), ranks[0].Process))
 	}
-	return s
+	switch phase {
+	case "startup":
+		parts = append(parts, "at start-up")
+	case "runtime":
+		parts = append(parts, "while serving")
+	case "shutdown":
+		parts = append(parts, "while stopping")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // steps are at most three sections: a title, what to copy, one line of
-// arithmetic.
+// arithmetic. Each is complete by itself, so the later ones are alternatives.
 func (v slackView) steps(r room) []string {
 	var out []string
 	for k, rem := range v.Incident.Remedies[:min(len(v.Incident.Remedies), r.steps)] {
 		s := fmt.Sprintf("*%d. %s*", k+1, slackInline(rem.Title, 150))
-		if lines := changes(rem); len(lines) > 0 {
+		if lines := changesWith(rem, " \\\n"); len(lines) > 0 {
 			s += "\n" + slackFence(strings.Join(lines, "\n"), r.step)
 		}
-		if why := reasonLine(rem); why != "" {
-			s += "\n" + slackInline(why, r.step/2)
+		var why []string
+		for _, w := range []string{sizesLine(rem), reasonLine(rem)} {
+			if w != "" {
+				why = append(why, slackInline(w, r.step/2))
+			}
 		}
-		if k == 0 {
-			s = "*Do this*\n" + s
+		if len(why) > 0 {
+			s += "\n" + strings.Join(why, ". ")
+		}
+		switch k {
+		case 0:
+			s = "*Do this first*\n" + s
+		case 1:
+			s = "*If that cannot be done, one of these*\n" + s
 		}
 		out = append(out, s)
 	}
@@ -211,49 +243,80 @@ func (v slackView) steps(r room) []string {
 func (v slackView) doNot(r room) string {
 	var lines []string
 	for _, d := range v.Incident.DoNot[:min(len(v.Incident.DoNot), 2)] {
-		lines = append(lines, "*Do not* "+slackInline(d.Change, r.field)+": "+slackInline(d.Because, r.step/2))
+		because := sentences(d.Because, 1) // the first: the whole is in the thread
+		lines = append(lines, "*Do not* "+slackInline(d.Change, r.field)+": "+slackInline(because, r.step/2))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// evidence quotes the root's text and the statements, each with its position.
+// evidence quotes the root's text, and then says what it is concluded from, each
+// with its position.
 func (v slackView) evidence(r room) string {
-	var lines []string
-	add := func(at *matcher.At, text string) {
-		if text = oneLine(text); text == "" || len(lines) == r.quotes {
-			return
-		}
-		if p := position(v.Sources, at); p != "" {
-			text = cut(p, 80) + "  " + text
-		}
-		lines = append(lines, cut(text, r.quote))
-	}
 	i := v.Incident
-	for k, line := range strings.Split(i.Root.Text, "\n") {
-		if k >= 3 {
-			break
+	var parts []string
+	if quote := v.rootQuote(r); quote != "" {
+		title := "*The log says*"
+		if at := position(v.Sources, i.Root.At); at != "" {
+			title += " (" + slackInline(at, 80) + ")"
 		}
-		at := i.Root.At
-		if k > 0 {
-			at = nil
-		}
-		add(at, line)
+		parts = append(parts, title+"\n"+slackFence(quote, r.quote+120))
 	}
-	for _, e := range i.Evidence {
-		var at *matcher.At
+	var lines []string
+	for _, e := range decisive(i.Evidence, r.quotes-1) {
+		text := strings.TrimRight(oneLine(e.Statement), ".")
+		if f := oneLine(deref(e.Formula)); f != "" {
+			text += ": " + f
+		}
+		tail := ""
 		if len(e.At) > 0 {
-			at = &e.At[0]
+			tail = slackInline(position(v.Sources, &e.At[0]), 80)
 		}
-		text := e.Statement
 		if e.Grade != "" && e.Grade != matcher.Established {
-			text += " (" + string(e.Grade) + ")"
+			tail = strings.TrimLeft(tail+", "+slackInline(string(e.Grade), 20), ", ")
 		}
-		add(at, text)
+		if tail != "" {
+			tail = " _(" + tail + ")_"
+		}
+		lines = append(lines, "• "+slackInline(text, r.quote)+tail)
 	}
-	if len(lines) == 0 {
-		return ""
+	if len(lines) > 0 {
+		parts = append(parts, "*Because*\n"+strings.Join(lines, "\n"))
 	}
-	return "*Evidence*\n" + slackFence(strings.Join(lines, "\n"), slackMaxSection-len("*Evidence*\n"))
+	return strings.Join(parts, "\n")
+}
+
+// rootQuote is the head of the root's text, at most three lines.
+func (v slackView) rootQuote(r room) string {
+	var lines []string
+	for line := range strings.SplitSeq(v.Incident.Root.Text, "\n") {
+		if line = oneLine(line); line != "" && len(lines) < 3 {
+			lines = append(lines, cut(line, r.quote))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// decisive picks at most n statements, in their order: up to half of them that
+// come with arithmetic, which convince most, then the first of the others.
+func decisive(list []matcher.Evidence, n int) []matcher.Evidence {
+	picked := make([]bool, len(list))
+	take := func(most int, want func(matcher.Evidence) bool) {
+		for k, e := range list {
+			if most > 0 && !picked[k] && oneLine(e.Statement) != "" && want(e) {
+				picked[k], most, n = true, most-1, n-1
+			}
+		}
+	}
+	take((n+1)/2, func(e matcher.Evidence) bool { return deref(e.Formula) != "" })
+	take(n, func(e matcher.Evidence) bool { return deref(e.Formula) == "" })
+	take(n, func(matcher.Evidence) bool { return true })
+	var out []matcher.Evidence
+	for k, e := range list {
+		if picked[k] {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 func (v slackView) context(r room) []slackText {
@@ -287,6 +350,8 @@ func seenText(n Notice) string {
 		parts = append(parts, "first "+*t.First+", last "+*t.Last)
 	case t.First != nil:
 		parts = append(parts, "at "+*t.First)
+	case n.Printed != "":
+		parts = append(parts, "log time "+n.Printed)
 	}
 	if !n.Time.IsZero() {
 		parts = append(parts, "noticed "+n.Time.UTC().Format(time.RFC3339))

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"diagnose/matcher"
+	"diagnose/notify/slacktest"
 
 	"pgregory.net/rapid"
 )
 
 func TestSlackMessageGolden(t *testing.T) {
-	bot := newTestBot(t, &fakeSlack{})
+	bot := newTestBot(t, &slacktest.Server{})
 	for _, c := range []struct {
 		name   string
 		notice func() Notice
@@ -45,9 +46,78 @@ func TestSlackMessageGolden(t *testing.T) {
 
 func TestSlackFallbackLine(t *testing.T) {
 	v := slackView{Notice: sampleNotice(EventOpened)}
-	want := "GPU OOM (workspace) · GLM-5.2-FP8 · node17. Worker_TP0 died of a GPU OOM: the sparse decode kernel asked for 8.00 GiB of workspace and 6.40 GiB were free. The KV cache was 5.4 % full, so this is no KV pressure. [9f86d081884c]"
+	want := "GPU OOM (workspace) · GLM-5.2-FP8 · node17. Worker_TP0 died of a GPU OOM: the sparse decode kernel asked for 8.00 GiB of workspace and 6.40 GiB were free. The KV cache was 5.4 % full, so this is no KV pressure. Do first: Halve the token budget and pin the KV cache. [9f86d081884c]"
 	if got := v.fallback(); got != want {
 		t.Errorf("\nwant %s\ngot  %s", want, got)
+	}
+}
+
+// The notification on a lock screen shows about 180 characters: whole sentences
+// stand in it.
+func TestSlackFallbackKeepsWholeSentences(t *testing.T) {
+	n := sampleNotice(EventOpened)
+	n.Incident.Remedies = nil
+	n.Incident.Verdict.Summary = "A step of 8.00 GiB failed. " + strings.Repeat("More about it, e.g. this. ", 20)
+	want := "GPU OOM (workspace) · GLM-5.2-FP8 · node17. A step of 8.00 GiB failed. More about it, e.g. this. More about it, e.g. this. More about it, e.g. this. More about it, e.g. this. More about it, e.g. this. More about it, e.g. this. [9f86d081884c]"
+	if got := (slackView{Notice: n}).fallback(); got != want {
+		t.Errorf("\nwant %s\ngot  %s", want, got)
+	}
+}
+
+func TestSentences(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"", 10, ""},
+		{"One. Two.", 100, "One. Two."},
+		{"One. Two.", 1, "One."},
+		{"One. Two. Three.", 9, "One. Two."},
+		{"One. Two. Three.", 8, "One."},
+		{"8.00 GiB of 9.5 GiB. Done.", 5, "8.00 GiB of 9.5 GiB."},
+		{"See e.g. this one. Done.", 5, "See e.g. this one."},
+		{"no end", 3, "no end"},
+		{"One.\n\nTwo.", 1, "One."},
+	} {
+		if got := sentences(c.text, c.limit); got != c.want {
+			t.Errorf("%q to %d: %q, want %q", c.text, c.limit, got, c.want)
+		}
+	}
+}
+
+// Of many statements those with arithmetic are shown, but not they alone, and in
+// the order of the report.
+func TestSlackShowsWhatDecides(t *testing.T) {
+	var list []matcher.Evidence
+	for k := range 9 {
+		e := matcher.Evidence{Statement: string(rune('a' + k))}
+		if k >= 4 {
+			e.Formula = ptr("1 + 1 = 2")
+		}
+		list = append(list, e)
+	}
+	for _, c := range []struct {
+		n    int
+		want string
+	}{{5, "abefg"}, {2, "ae"}, {1, "e"}, {0, ""}, {20, "abcdefghi"}} {
+		got := ""
+		for _, e := range decisive(list, c.n) {
+			got += e.Statement
+		}
+		if got != c.want {
+			t.Errorf("%d: %q, want %q", c.n, got, c.want)
+		}
+	}
+}
+
+func TestSlackSaysSizesBesideTheCommand(t *testing.T) {
+	n := sampleNotice(EventOpened)
+	n.Incident.Remedies[0].Set["--kv-cache-memory-bytes"] = "128228396105"
+	steps := slackView{Notice: n}.steps(rooms()[0])
+	want := "--max-num-batched-tokens 16384 \\\n--kv-cache-memory-bytes 128228396105\n```\n128228396105 bytes = 119.42 GiB. "
+	if !strings.Contains(steps[0], want) {
+		t.Errorf("%q", steps[0])
 	}
 }
 
@@ -70,7 +140,7 @@ func largest(fill string) Notice {
 }
 
 func TestSlackMessageKeepsEveryLimit(t *testing.T) {
-	bot := newTestBot(t, &fakeSlack{})
+	bot := newTestBot(t, &slacktest.Server{})
 	for _, fill := range []string{"x", "word ", "<", "&", "`", "\"", "\\", "\n", "é", "日", "😀", "line\n", "<!channel> ", "\x00", "\xff"} {
 		t.Run(fill, func(t *testing.T) {
 			got, err := bot.Preview(largest(fill))
@@ -85,7 +155,7 @@ func TestSlackMessageKeepsEveryLimit(t *testing.T) {
 				t.Error("fell back to plain text")
 			}
 			compact, _ := json.Marshal(m.Blocks)
-			if word := fakeLimits("x", string(compact)); word != "" {
+			if word := slacktest.Limits("x", string(compact)); word != "" {
 				t.Error(word)
 			}
 		})
@@ -93,7 +163,7 @@ func TestSlackMessageKeepsEveryLimit(t *testing.T) {
 }
 
 func TestSlackMessageKeepsEveryLimitRandom(t *testing.T) {
-	bot := newTestBot(t, &fakeSlack{})
+	bot := newTestBot(t, &slacktest.Server{})
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfN(rapid.StringOfN(rapid.RuneFrom([]rune("a <>&`\n\"日😀*_~@")), 0, 4000, -1), 1, 4).Draw(t, "texts")
 		k := 0
@@ -112,7 +182,7 @@ func TestSlackMessageKeepsEveryLimitRandom(t *testing.T) {
 			Blocks json.RawMessage
 		}
 		_ = json.Unmarshal(got, &m)
-		if word := fakeLimits(m.Text, string(m.Blocks)); word != "" && !strings.HasPrefix(word, "msg_blocks_too_long") {
+		if word := slacktest.Limits(m.Text, string(m.Blocks)); word != "" && !strings.HasPrefix(word, "msg_blocks_too_long") {
 			t.Fatal(word) // the preview is indented: its total is checked by Validate
 		}
 	})

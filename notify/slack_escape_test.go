@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"diagnose/notify/slacktest"
 )
 
 func TestSlackEscape(t *testing.T) {
@@ -53,7 +55,7 @@ func TestSlackTextFormsNoMarkup(t *testing.T) {
 		s := rapid.StringOf(rapid.RuneFrom([]rune("<>&!@#|`^chanelr \nhevyo"))).Draw(t, "s")
 		n := rapid.IntRange(20, 200).Draw(t, "n")
 		for _, out := range []string{slackInline(s, n), slackFence(s, n)} {
-			if pages := fakePages(out, ""); len(pages) > 0 {
+			if pages := slacktest.Pages(out, ""); len(pages) > 0 {
 				t.Fatalf("%q gives %q with %q", s, out, pages)
 			}
 			if len(out) > n {

@@ -9,17 +9,18 @@ import (
 	"time"
 
 	"diagnose/matcher"
+	"diagnose/notify/slacktest"
 )
 
 func TestHookRollsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeSlack{}
+		f := &slacktest.Server{}
 		hook := newTestHook(t, f)
 		n := sampleNotice(EventOpened)
 		n.Hints.Mentions = []string{"here"}
 		s := sendAll(t, hook, n, nil)
-		if len(f.messages) != 1 || len(f.pages) != 1 {
-			t.Fatalf("%d messages, pages %q", len(f.messages), f.pages)
+		if len(f.Messages) != 1 || len(f.Paged) != 1 {
+			t.Fatalf("%d messages, pages %q", len(f.Messages), f.Paged)
 		}
 		first := time.Now().UTC().Format("15:04 UTC")
 
@@ -32,7 +33,7 @@ func TestHookRollsUp(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		s = sendAll(t, hook, n, next)
 		want := "GPU OOM (workspace) · GLM-5.2-FP8 · node17: 12 more since " + first + ". [9f86d081884c]"
-		if got := f.messages[1].text; got != want {
+		if got := f.Messages[1].Text; got != want {
 			t.Errorf("\nwant %s\ngot  %s", want, got)
 		}
 
@@ -42,8 +43,8 @@ func TestHookRollsUp(t *testing.T) {
 		s = sendAll(t, hook, n, s)
 		n.Event = EventClosed
 		s = sendAll(t, hook, n, s)
-		if len(f.messages) != 3 || !strings.Contains(f.messages[2].text, "Recovered") || len(f.pages) != 1 {
-			t.Errorf("%d messages, pages %q", len(f.messages), f.pages)
+		if len(f.Messages) != 3 || !strings.Contains(f.Messages[2].Text, "Recovered") || len(f.Paged) != 1 {
+			t.Errorf("%d messages, pages %q", len(f.Messages), f.Paged)
 		}
 
 		// Back again: told after the roll-up time, and so is its recovery.
@@ -52,15 +53,15 @@ func TestHookRollsUp(t *testing.T) {
 		s = sendAll(t, hook, n, s)
 		n.Event, n.Incident.Followup = EventFollowup, &matcher.Followup{HeldSince: ptr("18:00")}
 		sendAll(t, hook, n, s)
-		if len(f.messages) != 5 {
-			t.Errorf("%d messages", len(f.messages))
+		if len(f.Messages) != 5 {
+			t.Errorf("%d messages", len(f.Messages))
 		}
 	})
 }
 
 func TestHookTellsAWithdrawalAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeSlack{}
+		f := &slacktest.Server{}
 		hook := newTestHook(t, f)
 		n := sampleNotice(EventOpened)
 		s := sendAll(t, hook, n, nil)
@@ -69,15 +70,15 @@ func TestHookTellsAWithdrawalAtOnce(t *testing.T) {
 		n.Incident.Followup = &matcher.Followup{Withdrawn: []string{"it died again"}}
 		s = sendAll(t, hook, n, s)
 		sendAll(t, hook, n, s)
-		if len(f.messages) != 2 || !strings.Contains(f.messages[1].text, "Advice withdrawn") || len(f.pages) != 1 {
-			t.Errorf("%d messages, pages %q", len(f.messages), f.pages)
+		if len(f.Messages) != 2 || !strings.Contains(f.Messages[1].Text, "Advice withdrawn") || len(f.Paged) != 1 {
+			t.Errorf("%d messages, pages %q", len(f.Messages), f.Paged)
 		}
 	})
 }
 
 func TestHookTellsAChangedAssessment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeSlack{}
+		f := &slacktest.Server{}
 		hook := newTestHook(t, f)
 		n := sampleNotice(EventOpened)
 		s := sendAll(t, hook, n, nil)
@@ -89,27 +90,27 @@ func TestHookTellsAChangedAssessment(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		sendAll(t, hook, n, s)
-		if len(f.messages) != 2 || !strings.Contains(f.messages[1].text, "fragmentation") {
-			t.Errorf("%d messages", len(f.messages))
+		if len(f.Messages) != 2 || !strings.Contains(f.Messages[1].Text, "fragmentation") {
+			t.Errorf("%d messages", len(f.Messages))
 		}
 	})
 }
 
 func TestHookFallsBackToPlainText(t *testing.T) {
-	f := &fakeSlack{fault: func(c *slackCall) *slackFault {
-		if c.form.Get("blocks") != "" {
-			return &slackFault{status: 400, body: "invalid_blocks"}
+	f := &slacktest.Server{Fault: func(c *slacktest.Call) *slacktest.Fault {
+		if c.Form.Get("blocks") != "" {
+			return &slacktest.Fault{Status: 400, Body: "invalid_blocks"}
 		}
 		return nil
 	}}
 	sendAll(t, newTestHook(t, f), sampleNotice(EventOpened), nil)
-	if len(f.messages) != 1 || !strings.Contains(f.messages[0].text, "9f86d081884c") {
-		t.Errorf("%d messages", len(f.messages))
+	if len(f.Messages) != 1 || !strings.Contains(f.Messages[0].Text, "9f86d081884c") {
+		t.Errorf("%d messages", len(f.Messages))
 	}
 }
 
 func TestHookPreview(t *testing.T) {
-	hook := newTestHook(t, &fakeSlack{})
+	hook := newTestHook(t, &slacktest.Server{})
 	raw, err := hook.Preview(sampleNotice(EventOpened))
 	if err != nil || Validate(raw) != nil {
 		t.Errorf("%v %v", err, Validate(raw))

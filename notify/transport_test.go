@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"diagnose/notify/slacktest"
 )
 
 func rewrite(t testing.TB, path, content string) {
@@ -24,43 +26,43 @@ func TestAnswers(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		hook     bool
-		fault    slackFault
+		fault    slacktest.Fault
 		want     string
 		retry    bool
 		maybe    bool
 		askedFor time.Duration
 	}{
-		{"429", false, slackFault{status: 429, header: map[string]string{"Retry-After": "30"}}, "bot: rate_limited (429)", true, false, 30 * time.Second},
-		{"429 without a time", false, slackFault{status: 429, body: "message_limit_exceeded"}, "bot: rate_limited (message_limit_exceeded)", true, false, 0},
-		{"429 with a date", false, slackFault{status: 429, header: map[string]string{"Retry-After": "Mon, 30 Nov 2026 00:00:00 GMT"}}, "bot: rate_limited (429)", true, false, 0},
-		{"429 for ever", false, slackFault{status: 429, header: map[string]string{"Retry-After": "99999999999"}}, "bot: rate_limited (429)", true, false, 24 * time.Hour},
-		{"408", false, slackFault{status: 408}, "bot: timeout (408)", true, true, 0},
-		{"500", false, slackFault{status: 500, body: page}, "bot: server (500): " + page, true, true, 0},
-		{"503", false, slackFault{status: 503}, "bot: server (503)", true, true, 0},
-		{"302", false, slackFault{status: 302, header: map[string]string{"Location": "https://evil.example/"}}, "bot: misconfigured (302): redirects are not followed", false, false, 0},
-		{"403", false, slackFault{status: 403, body: page}, "bot: auth (403): " + page, false, false, 0},
-		{"404", false, slackFault{status: 404}, "bot: not_found (404)", false, false, 0},
-		{"200 with a page", false, slackFault{status: 200, body: page}, "bot: server (200): the answer is not JSON", true, true, 0},
-		{"200 cut short", false, slackFault{status: 200, body: `{"ok":tr`}, "bot: network: unexpected EOF", true, true, 0},
-		{"invalid_auth", false, slackFault{status: 200, body: `{"ok":false,"error":"invalid_auth"}`}, "bot: auth (invalid_auth)", false, false, 0},
-		{"scope", false, slackFault{status: 200, body: `{"ok":false,"error":"missing_scope","needed":"chat:write","provided":"x"}`}, "bot: auth (missing_scope): needs scope chat:write", false, false, 0},
-		{"ratelimited in a body", false, slackFault{status: 200, body: `{"ok":false,"error":"ratelimited"}`}, "bot: rate_limited (ratelimited)", true, false, 0},
-		{"internal_error", false, slackFault{status: 200, body: `{"ok":false,"error":"internal_error"}`}, "bot: server (internal_error)", true, true, 0},
-		{"archived", false, slackFault{status: 200, body: `{"ok":false,"error":"is_archived"}`}, "bot: not_found (is_archived)", false, false, 0},
-		{"a new word", false, slackFault{status: 200, body: `{"ok":false,"error":"invalid_zodiac"}`}, "", true, false, 0},
-		{"cut", false, slackFault{cut: true}, "bot: network: unexpected EOF", true, true, 0},
-		{"hang", false, slackFault{hang: true}, "bot: timeout: no answer in time", true, true, 0},
-		{"hook gone", true, slackFault{status: 404, body: "no_service"}, "hook: not_found (no_service)", false, false, 0},
-		{"hook's channel archived", true, slackFault{status: 410, body: "channel_is_archived"}, "hook: not_found (channel_is_archived)", false, false, 0},
-		{"hook prohibited", true, slackFault{status: 403, body: "action_prohibited"}, "hook: auth (action_prohibited)", false, false, 0},
-		{"hook general", true, slackFault{status: 400, body: "posting_to_general_channel_denied"}, "hook: auth (posting_to_general_channel_denied)", false, false, 0},
-		{"hook 200 not ok", true, slackFault{status: 200, body: "not ok at all"}, "hook: server (200): the answer is not ok", true, true, 0},
-		{"hook rollup", true, slackFault{status: 500, body: "rollup_error"}, "hook: server (rollup_error)", true, true, 0},
-		{"hook 429", true, slackFault{status: 429, header: map[string]string{"Retry-After": "1"}}, "hook: rate_limited (429)", true, false, time.Second},
+		{"429", false, slacktest.Fault{Status: 429, Header: map[string]string{"Retry-After": "30"}}, "bot: rate_limited (429)", true, false, 30 * time.Second},
+		{"429 without a time", false, slacktest.Fault{Status: 429, Body: "message_limit_exceeded"}, "bot: rate_limited (message_limit_exceeded)", true, false, 0},
+		{"429 with a date", false, slacktest.Fault{Status: 429, Header: map[string]string{"Retry-After": "Mon, 30 Nov 2026 00:00:00 GMT"}}, "bot: rate_limited (429)", true, false, 0},
+		{"429 for ever", false, slacktest.Fault{Status: 429, Header: map[string]string{"Retry-After": "99999999999"}}, "bot: rate_limited (429)", true, false, 24 * time.Hour},
+		{"408", false, slacktest.Fault{Status: 408}, "bot: timeout (408)", true, true, 0},
+		{"500", false, slacktest.Fault{Status: 500, Body: page}, "bot: server (500): " + page, true, true, 0},
+		{"503", false, slacktest.Fault{Status: 503}, "bot: server (503)", true, true, 0},
+		{"302", false, slacktest.Fault{Status: 302, Header: map[string]string{"Location": "https://evil.example/"}}, "bot: misconfigured (302): redirects are not followed", false, false, 0},
+		{"403", false, slacktest.Fault{Status: 403, Body: page}, "bot: auth (403): " + page, false, false, 0},
+		{"404", false, slacktest.Fault{Status: 404}, "bot: not_found (404)", false, false, 0},
+		{"200 with a page", false, slacktest.Fault{Status: 200, Body: page}, "bot: server (200): the answer is not JSON", true, true, 0},
+		{"200 cut short", false, slacktest.Fault{Status: 200, Body: `{"ok":tr`}, "bot: network: unexpected EOF", true, true, 0},
+		{"invalid_auth", false, slacktest.Fault{Status: 200, Body: `{"ok":false,"error":"invalid_auth"}`}, "bot: auth (invalid_auth)", false, false, 0},
+		{"scope", false, slacktest.Fault{Status: 200, Body: `{"ok":false,"error":"missing_scope","needed":"chat:write","provided":"x"}`}, "bot: auth (missing_scope): needs scope chat:write", false, false, 0},
+		{"ratelimited in a body", false, slacktest.Fault{Status: 200, Body: `{"ok":false,"error":"ratelimited"}`}, "bot: rate_limited (ratelimited)", true, false, 0},
+		{"internal_error", false, slacktest.Fault{Status: 200, Body: `{"ok":false,"error":"internal_error"}`}, "bot: server (internal_error)", true, true, 0},
+		{"archived", false, slacktest.Fault{Status: 200, Body: `{"ok":false,"error":"is_archived"}`}, "bot: not_found (is_archived)", false, false, 0},
+		{"a new word", false, slacktest.Fault{Status: 200, Body: `{"ok":false,"error":"invalid_zodiac"}`}, "", true, false, 0},
+		{"cut", false, slacktest.Fault{Cut: true}, "bot: network: unexpected EOF", true, true, 0},
+		{"hang", false, slacktest.Fault{Hang: true}, "bot: timeout: no answer in time", true, true, 0},
+		{"hook gone", true, slacktest.Fault{Status: 404, Body: "no_service"}, "hook: not_found (no_service)", false, false, 0},
+		{"hook's channel archived", true, slacktest.Fault{Status: 410, Body: "channel_is_archived"}, "hook: not_found (channel_is_archived)", false, false, 0},
+		{"hook prohibited", true, slacktest.Fault{Status: 403, Body: "action_prohibited"}, "hook: auth (action_prohibited)", false, false, 0},
+		{"hook general", true, slacktest.Fault{Status: 400, Body: "posting_to_general_channel_denied"}, "hook: auth (posting_to_general_channel_denied)", false, false, 0},
+		{"hook 200 not ok", true, slacktest.Fault{Status: 200, Body: "not ok at all"}, "hook: server (200): the answer is not ok", true, true, 0},
+		{"hook rollup", true, slacktest.Fault{Status: 500, Body: "rollup_error"}, "hook: server (rollup_error)", true, true, 0},
+		{"hook 429", true, slacktest.Fault{Status: 429, Header: map[string]string{"Retry-After": "1"}}, "hook: rate_limited (429)", true, false, time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &fakeSlack{fault: func(*slackCall) *slackFault { return &c.fault }}
+				f := &slacktest.Server{Fault: func(*slacktest.Call) *slacktest.Fault { return &c.fault }}
 				var sink Notifier = newTestBot(t, f)
 				if c.hook {
 					sink = newTestHook(t, f)

@@ -143,6 +143,30 @@ func waited(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", h, m)
 }
 
+// sentences keeps whole sentences of a text up to limit bytes, at least the
+// first. A sentence ends with a full stop before a space and a capital letter,
+// so that neither "8.00 GiB" nor "e.g. this" ends one.
+func sentences(s string, limit int) string {
+	s = oneLine(s)
+	end := 0
+	for k := 0; k+2 < len(s); k++ {
+		if s[k] != '.' || s[k+1] != ' ' || s[k+2] < 'A' || s[k+2] > 'Z' {
+			continue
+		}
+		if end > 0 && k+1 > limit {
+			break
+		}
+		end = k + 1
+		if end >= limit {
+			break
+		}
+	}
+	if end == 0 || len(s) <= limit {
+		return s
+	}
+	return s[:end]
+}
+
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

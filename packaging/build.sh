@@ -22,6 +22,17 @@ for shell in bash zsh fish; do
 	go run ./cmd/diagnose completion "$shell" >"dist/completion.$shell"
 done
 
+# The licences of Go and of every linked module ask to go along with a binary.
+{
+	printf 'The Go programming language\n\n'
+	cat "$(go env GOROOT)/LICENSE"
+	go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' ./cmd/diagnose | sort -u |
+		while read -r path version dir; do
+			printf '\n\n==== %s %s\n\n' "$path" "$version"
+			cat "$dir"/LICENSE* "$dir"/NOTICE* 2>/dev/null || true
+		done
+} >dist/third-party-licences.txt
+
 for arch in ${ARCHES:-amd64 arm64}; do
 	mkdir -p "dist/$arch"
 	CGO_ENABLED=0 GOOS=linux GOARCH=$arch go build -trimpath \

@@ -42,9 +42,9 @@ type open struct {
 	// bodyRaw is set for a head below which a traceback is printed without
 	// heads.
 	bodyRaw bool
-	// unfinished is set after a frame line that a terminal broke; wrap is the
-	// width at which it did.
-	unfinished  bool
+	// frame is the newest line if it is a frame's; wrap is the width at which
+	// a terminal broke one.
+	frame       *frame
 	wrap, width int
 	wrapped     bool
 }
@@ -81,7 +81,7 @@ func (o *open) addBelow(l piece, seq int64) {
 
 // read follows what the newest line means for the record.
 func (o *open) read(text string) {
-	o.unfinished = false
+	o.frame = nil
 	s, grouped := margin(strings.TrimRight(text, " "))
 	if s == "" {
 		return
@@ -100,7 +100,7 @@ func (o *open) read(text string) {
 		}
 	}
 	if f, ok := frameLine(s); ok {
-		o.trace, o.exc, o.unfinished = true, false, f.cut
+		o.trace, o.exc, o.frame = true, false, &f
 	} else if o.exc && !grouped {
 		o.after++
 	}
@@ -140,11 +140,10 @@ func (o *open) continues(h *head, text string) bool {
 		return true
 	case o.begins(s):
 		return false
-	case o.exc:
-		_, _, another := exceptionLine(s)
-		return !another && o.after < maxText
 	}
-	return false
+	_, _, ok := exceptionLine(s)
+	// A cut log has the exception right below the message.
+	return o.exc && !ok && o.after < maxText || !o.exc && ok
 }
 
 // begins tells whether a line begins another record of the same place. Both
@@ -231,10 +230,22 @@ func (o *open) broken(l piece) bool {
 	if o.exc || o.width == 0 || l.width > o.width {
 		return false
 	}
-	if o.unfinished {
-		return true
+	s := strings.TrimRight(l.text, " ")
+	if _, frame := frameLine(s); frame || strings.HasPrefix(s, "    ") || o.isException(s) {
+		return false
 	}
-	return o.trace && o.wrap > 0 && o.width == o.wrap
+	switch f := o.frame; {
+	case o.trace && o.wrap > 0 && o.width == o.wrap:
+		return true
+	case f == nil:
+		return false
+	case f.cut:
+		return true
+	case f.fn == "": // broken inside the number
+		return isDigit(l.text[0]) || l.text[0] == ','
+	}
+	// Broken inside the function's name: what else is one bare word?
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.<>") == ""
 }
 
 // foreign knows lines that certainly begin something else.
@@ -253,6 +264,13 @@ func foreign(s string) bool {
 	return false
 }
 
+// ends tells whether a line begins a traceback that is certainly none of this
+// record's: a raw record that holds two already takes no third, so that those
+// of hundreds of requests do not become one.
+func (o *open) ends(text string) bool {
+	return o.slot.raw && o.exc && text == tracebackHead && len(parts(o.text.all())) > 1
+}
+
 // events emits what the record says: one event, or one for each traceback of a
 // raw record in which several stand below each other.
 func (o *open) events(emit func(Event)) {
@@ -261,15 +279,12 @@ func (o *open) events(emit func(Event)) {
 		o.event(emit, lines, exceptions(lines, true), o.level, o.text.dropped)
 		return
 	}
-	o.eventsOf(emit, lines, parts(lines))
-}
-
-func (o *open) eventsOf(emit func(Event), lines []TextLine, parts []part) {
 	level, dropped := o.level, o.text.dropped
-	for i, q := range parts {
+	all := parts(lines)
+	for i, q := range all {
 		to := len(lines)
-		if i+1 < len(parts) {
-			to = parts[i+1].from
+		if i+1 < len(all) {
+			to = all[i+1].from
 		}
 		o.event(emit, lines[q.from:to:to], q.list, level, dropped)
 		level, dropped = Raw, 0
@@ -285,13 +300,4 @@ func (o *open) event(emit func(Event), lines []TextLine, list []Exception, level
 		e.Body = Failure{Record: r, Exceptions: list}
 	}
 	emit(e)
-}
-
-// restart leaves only these lines in the record.
-func (o *open) restart(lines []TextLine) {
-	o.text = textLines{}
-	for _, l := range lines {
-		o.text.add(l)
-	}
-	o.level, o.from = Raw, lines[0].At
 }

@@ -131,3 +131,24 @@ func genLog(t *rapid.T) []string {
 	}
 	return mix(t, records)
 }
+
+// tokens are what lines of strange logs are made of.
+var tokens = []string{
+	"(Worker pid=1) ", "(Worker_TP0 pid=1) ", "(Worker_TP1 pid=2) ", "(EngineCore_DP0 pid=3) ", "(RayWorkerWrapper pid=4, ip=10.0.0.1) ", "(raylet) ", "[rank0]: ", "[rank1]: ",
+	"INFO 11-30 02:00:00 [a.py:1] ", "ERROR 11-30 02:00:00 [a.py:1] ", "ERROR 11-30 02:00:00 [b.py:2] ", "WARNING 11-30 02:00:00 a.py:1] ", "ERROR:    ", "INFO:     ",
+	"[2025-12-12 12:00:00 TP0] ", "[2025-12-12 12:00:00] ", tracebackHead, "The above exception was the direct cause of the following exception:",
+	"  File \"/x/a.py\", line 1, in f", "  File \"/x/a.py\", li", "ne 1, in f", "    code()", "    ^^^^^", "ValueError: x", "ValueError: x y", "AssertionError", "queue.Empty",
+	"ray.exceptions.RayTaskError(ValueError): x", "OutOfMemoryError('x')", "Process EngineCore:", "  + Exception Group " + tracebackHead, "  | ", "    +---- 1 ----",
+	"text", "node7> ", "\r", "\x1b[36m", "[0m", "Loading: 0% 0/7 [00:00<?, ?it/s]", "GPU KV cache size: 1 tokens", "vLLM server version 0.24.0", "Scheduler hit an exception: ",
+	"10.0.0.1:1 - \"GET / HTTP/1.1\" 500 Internal Server Error", "", " ", "\x00", "2026-11-30T02:00:00.000000000Z stdout P ", "2026-11-30T02:00:00.000000000Z stdout F ",
+	`{"log":"ERROR 11-30 02:00:00 [a.py:1] x\r\n","stream":"stdout","time":"2026-11-30T02:00:00Z"}`,
+}
+
+// genStrange draws a log of such lines.
+func genStrange(t *rapid.T) []string {
+	line := rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(rapid.SampledFrom(tokens), 1, 4).Draw(t, "tokens"), "")
+	})
+	some := rapid.SliceOfN(line, 1, 6).Draw(t, "some")
+	return rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(some), line), 1, 30).Draw(t, "lines")
+}

@@ -77,7 +77,7 @@ const maxPrefix = 160
 // (Ray Data: "MapWorker(MapBatches(x))"). vllm/utils/system_utils.py; from
 // 0.31.0 vllm/logger.py.
 func readPrefix(b []byte) (name []byte, pid int, rest []byte, ok bool) {
-	if len(b) < 8 || b[0] != '(' {
+	if len(b) < len("(pid=1)") || b[0] != '(' {
 		return nil, 0, b, false
 	}
 	w := b[:min(len(b), maxPrefix)]

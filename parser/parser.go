@@ -205,6 +205,9 @@ func (p *Parser) inner(in framing.Inner, at Pos, more bool) {
 		p.orphan = orphan{proc: h.outer, seq: p.seq, at: at}
 	}
 	l := piece{at: at, cr: cr}
+	if !cr && (h.level == Raw || h.level > Info) {
+		l.width = utf8.RuneCount(b)
+	}
 	switch {
 	case h.uvicorn:
 		p.uvicorn(h, l, in.Meta)
@@ -214,7 +217,6 @@ func (p *Parser) inner(in framing.Inner, at Pos, more bool) {
 		}
 		p.headed(h, l, in.Meta)
 	default:
-		l.width = utf8.RuneCount(b)
 		p.raw(h, l, in.Meta)
 	}
 }
@@ -234,7 +236,8 @@ type piece struct {
 	at   Pos
 	// cr tells that the line ended in "\r": another one of its record follows.
 	cr bool
-	// width counts the characters of the whole line; 0 where nobody asks.
+	// width counts the characters of the whole line; 0 where no terminal can
+	// have broken it.
 	width int
 }
 
@@ -299,10 +302,7 @@ func (p *Parser) raw(h head, l piece, meta framing.Meta) {
 		}
 	}
 	own := p.set.by[h.slot(true)]
-	if o := p.taker(own, bare, l.text); o != nil {
-		if o.exc && l.text == tracebackHead {
-			p.split(o)
-		}
+	if o := p.taker(own, bare, l.text); o != nil && !o.ends(l.text) {
 		p.grow(o, l)
 		return
 	}
@@ -321,8 +321,8 @@ func (p *Parser) raw(h head, l piece, meta framing.Meta) {
 // process, or the newest one whose body comes without a prefix.
 func (p *Parser) taker(own *open, bare bool, text string) *open {
 	loose := p.loose
-	if !bare {
-		loose = nil
+	if !bare || loose != nil && loose.exc && text == tracebackHead {
+		loose = nil // another traceback can be anybody's
 	}
 	if own != nil && loose != nil && loose.seq > own.seq {
 		own, loose = loose, own

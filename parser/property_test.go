@@ -29,6 +29,21 @@ func TestPeekOnFixtures(t *testing.T) {
 	}
 }
 
+// All of it holds for lines that no program writes.
+func TestStrangeLogs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ls := linesOf(genStrange(t)...)
+		es := run(ls)
+		for _, e := range es {
+			checkPositions(t, e, ls)
+		}
+		if d := diff(showAll(ungated(ls)), showAll(es)); d != "" {
+			t.Fatalf("gate: %s", d)
+		}
+		checkPeek(t, ls, rapid.SliceOfN(rapid.IntRange(0, len(ls)-1), 1, 4).Draw(t, "peeks"))
+	})
+}
+
 type failer interface{ Fatalf(string, ...any) }
 
 func checkPeek(t failer, ls []Line, peeks []int) {

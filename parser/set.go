@@ -79,6 +79,9 @@ func (p *Parser) start(h *head, l piece, meta framing.Meta, raw bool) *open {
 	}
 	o := newOpen(h, meta, raw)
 	o.begin, o.from = p.seq, l.at
+	if p.orphan.seq == p.seq-1 && p.orphan.proc == o.proc && !o.proc.IsZero() {
+		o.from = p.orphan.at // its process is told there
+	}
 	o.add(l, p.seq)
 	p.set.by[o.slot] = o
 	p.set.push(o)
@@ -166,18 +169,4 @@ func (p *Parser) closeWhole() {
 	for _, o := range p.set.byAge() {
 		p.closeIfWhole(o)
 	}
-}
-
-// split ends the tracebacks of a raw record that are no part of the newest.
-func (p *Parser) split(o *open) {
-	lines := o.text.all()
-	parts := parts(lines)
-	if len(parts) < 2 {
-		return
-	}
-	from := parts[len(parts)-1].from
-	o.eventsOf(p.emit, lines[:from], parts[:len(parts)-1])
-	p.set.bytes -= o.text.bytes
-	o.restart(lines[from:])
-	p.set.bytes += o.text.bytes
 }

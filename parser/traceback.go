@@ -132,7 +132,9 @@ func frameLine(s string) (frame, bool) {
 	q := strings.Index(t, middle)
 	if q < 0 {
 		// A terminal broke it. Without its indentation it may be anything.
-		return frame{file: t, cut: true}, len(s) > len(t)+len(begin) && strings.IndexByte(t, '"') < 0 && strings.IndexByte(t, '/') >= 0
+		e := strings.IndexByte(t, '"')
+		cut := len(s) > len(t)+len(begin) && strings.IndexByte(t, '/') >= 0 && (e < 0 || strings.HasPrefix(middle, t[e:]))
+		return frame{file: t, cut: true}, cut
 	}
 	f := frame{file: t[:q]}
 	t = t[q+len(middle):]

@@ -86,7 +86,7 @@ func (s *source) run(ctx context.Context) {
 }
 
 func (s *source) close() {
-	s.watch.stop()
+	s.endTail()
 	for _, l := range s.lives {
 		l.discard()
 	}

@@ -3,10 +3,10 @@ package tailer
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -23,7 +23,6 @@ type tailer struct {
 	started time.Time // of this Tail
 	hold    time.Time // not to be started before
 	backoff time.Duration
-	ending  sync.WaitGroup
 }
 
 const (
@@ -104,10 +103,11 @@ func (w *tailer) start(file *os.File, path string, off int64, poll bool) error {
 	return nil
 }
 
-// stop ends the Tail and throws away what it still says.
-func (w *tailer) stop() {
+// stop ends the Tail and throws away what it still says. False: it does not
+// end.
+func (w *tailer) stop() bool {
 	if w.t == nil {
-		return
+		return true
 	}
 	t := w.t
 	w.t = nil
@@ -119,9 +119,27 @@ func (w *tailer) stop() {
 		}
 		_ = t.Wait()
 	}()
+	wait := time.NewTimer(stopWait)
+	defer wait.Stop()
 	select {
 	case <-done:
-	case <-time.After(stopWait):
+		return true
+	case <-wait.C:
+		return false
+	}
+}
+
+// endTail stops the Tail. One that does not end hangs in its tracker, and with
+// it every other that uses inotify: fsnotify sends an error while it holds the
+// lock that its reader needs (handleEvent in backend_inotify.go: the watch of a
+// renamed file is removed after the file is gone). Our own descriptor keeps the
+// file, so it should not come to that; if it does, the Tails poll from then on.
+func (s *source) endTail() {
+	if s.watch.stop() {
+		return
+	}
+	if s.f.counters.inotify.CompareAndSwap(true, false) {
+		s.f.opt.Warn(errors.New("nxadm/tail hangs in inotify: files are polled from now on"))
 	}
 }
 
@@ -140,7 +158,7 @@ func (s *source) stopTail() {
 	if !s.watch.running() {
 		return
 	}
-	s.watch.stop()
+	s.endTail()
 	s.f.counters.TailRestarts.Add(1)
 	// A Tail that follows at once can lose its watch to the end of this one
 	// (removeWatch in inotify_tracker.go closes the channel that both share).
@@ -151,7 +169,7 @@ func (s *source) stopTail() {
 
 // tailEnded: the file was renamed or removed, or the Tail met an error.
 func (s *source) tailEnded() {
-	s.watch.stop()
+	s.endTail()
 	s.watch.punish(time.Now())
 	s.hurry = 3 // two looks that agree, and one to read on
 }
@@ -161,7 +179,7 @@ func (s *source) tailEnded() {
 func (s *source) fromTail(ctx context.Context, line *tail.Line) {
 	cur := s.cur()
 	n, end := int64(len(line.Text)), line.SeekInfo.Offset
-	next := line.Num == s.watch.num+1 && end == cur.off+n+1
+	next := line.Num == s.watch.num+1 && end == cur.off+n+1 && (cur.off > 0 || cur.intact())
 	s.watch.num = line.Num
 	if next && n <= int64(min(smallRead, s.f.opt.MaxLine)) {
 		before := len(cur.before())
@@ -203,7 +221,7 @@ func (s *source) salvage(ctx context.Context) {
 		select {
 		case line, ok := <-s.watch.lines():
 			if !ok {
-				s.watch.stop()
+				s.endTail()
 				return
 			}
 			n, end := int64(len(line.Text)), line.SeekInfo.Offset

@@ -363,6 +363,9 @@ func (s *source) drain(ctx context.Context, l *life) error {
 	if err != nil {
 		return err
 	}
+	if l.off == 0 && !l.intact() {
+		return errReplaced
+	}
 	l.size = info.Size()
 	unread := l.size - l.off
 	if unread == 0 {
@@ -399,6 +402,9 @@ func (s *source) drainSmall(l *life, unread int64) error {
 	}
 	buf := s.scratch[:before+int(unread)]
 	n, err := l.file.ReadAt(buf, l.off-int64(before))
+	if seen := l.head[:min(len(l.head), n)]; l.off == 0 && !bytes.HasPrefix(buf, seen) {
+		return errReplaced
+	}
 	if n < before || !bytes.Equal(buf[:before], l.before()) {
 		if err != nil && err != io.EOF {
 			return err

@@ -291,9 +291,11 @@ func (s *source) hidden(next *life, inHand []byte) []*life {
 	defer closeCandidates(all)
 	// Truncated since its front was seen: what begins with that is its copy.
 	seen := next.head
+	info, err := os.Stat(s.target.path)
+	live := err == nil && idOf(info) == next.id
 	turned := len(inHand) > 0 && !bytes.HasPrefix(readSome(next.file, 0, int64(len(inHand))), inHand)
 	for _, c := range all {
-		if own := c.id == next.id && c.name != next.name; own || c.packs(next.file) {
+		if (c.id == next.id && !live) || c.packs(next.file) {
 			break // rotated in its turn: what follows came after it
 		}
 		if c.id == next.id || len(c.head) == 0 || c.copyOf(next.file) || (turned && bytes.HasPrefix(c.head, inHand)) ||

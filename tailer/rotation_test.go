@@ -65,6 +65,7 @@ type world struct {
 	next   int    // number of the next line to make up
 	queue  []byte // made up, not yet written
 	rot    int
+	held   []*os.File
 
 	store *memStore
 	rec   *recorder
@@ -76,6 +77,9 @@ type world struct {
 }
 
 func (w *world) start(tb testing.TB) {
+	w.rec.mu.Lock()
+	w.rec.hist = append(w.rec.hist, time.Now().Format("05.000000")+" START")
+	w.rec.mu.Unlock()
 	if os.Getenv("DEBUGT") != "" {
 		fmt.Fprintf(os.Stderr, "START %s\n%s\n", w.path, w.list())
 	}
@@ -124,10 +128,23 @@ func (w *world) start(tb testing.TB) {
 }
 
 func (w *world) kill() {
+	// The process goes on, and its inotify with it: a renamed file must not
+	// vanish before its watch, as it cannot while a daemon lives (endTail).
+	for _, e := range w.mustList() {
+		if f, err := os.Open(filepath.Join(w.dir, e.Name())); err == nil {
+			w.held = append(w.held, f)
+		}
+	}
 	w.store.mu.Lock()
 	w.store.dead = true
 	w.store.mu.Unlock()
 	w.stop()
+}
+
+func (w *world) mustList() []os.DirEntry {
+	entries, err := os.ReadDir(w.dir)
+	w.ok(err)
+	return entries
 }
 
 func (w *world) fill(n int) {
@@ -154,6 +171,9 @@ func (w *world) put(b []byte) {
 		w.t.Fatal(err)
 	}
 	w.stream = append(w.stream, b...)
+	w.rec.mu.Lock()
+	w.rec.hist = append(w.rec.hist, fmt.Sprintf("%s WRITE %q", time.Now().Format("05.000000"), b))
+	w.rec.mu.Unlock()
 }
 
 // endLine ends the line that is being written.
@@ -215,6 +235,9 @@ func compressFile(from, to string) error {
 }
 
 func (w *world) rotate(late int) {
+	w.rec.mu.Lock()
+	w.rec.hist = append(w.rec.hist, fmt.Sprintf("%s ROTATE at %d", time.Now().Format("05.000000"), len(w.stream)))
+	w.rec.mu.Unlock()
 	old := w.out
 	switch w.mode {
 	case "rename", "compress":
@@ -306,6 +329,7 @@ func (w *world) list() string {
 	}
 	w.rec.mu.Lock()
 	defer w.rec.mu.Unlock()
+	b.WriteString(strings.Join(w.rec.hist, "\n")+"\n")
 	for i, e := range w.rec.events {
 		if e.call == "rotated" {
 			fmt.Fprintf(&b, "event %d %s %d(%s) -> %d(%s)\n", i, e.kind, e.ref.Gen, e.ref.Name, e.next.Gen, e.next.Name)
@@ -350,7 +374,12 @@ func anyRotation(t *testing.T, rt *rapid.T, mode string) {
 	}
 	defer func() { _ = w.out.Close() }()
 	w.start(t)
-	defer func() { w.kill() }()
+	defer func() {
+		w.kill()
+		for _, f := range w.held {
+			_ = f.Close()
+		}
+	}()
 	// Before the first checkpoint there is nothing to go on from.
 	for w.store.empty() {
 		time.Sleep(time.Millisecond)

@@ -3,6 +3,7 @@ package watch
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"diagnose/matcher"
@@ -111,11 +112,29 @@ func (s *stream) tell(r *liveRun, l matcher.Live, now time.Time) {
 	}
 	in := l.Incidents[0]
 	s.place(&in)
+	if r.record == nil && l.Last && now.Sub(r.lastSaw) < s.d.patience(in) {
+		r.told = -1 // a better assessment may be on its way
+		return
+	}
 	if r.record == nil {
 		s.open(r, l, in, now)
 		return
 	}
 	s.update(r, in, now)
+}
+
+// patience is how long the first telling waits for a better assessment: not at
+// all for a known mechanism, Gather where no cause is in reach, and as long as
+// an incident may stay open where a crash dump or a traceback has begun and the
+// exception is still to come; the exception is the root event.
+func (d *Daemon) patience(in matcher.Incident) time.Duration {
+	switch {
+	case strings.HasPrefix(in.Root.Text, matcher.CutRoot), consequenceOnly(in) && len(in.Consequences) == 0:
+		return d.opt.CloseAfter
+	case in.Verdict.Mechanism == nil:
+		return d.opt.Gather
+	}
+	return 0
 }
 
 // place adds what the log's place tells.

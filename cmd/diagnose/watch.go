@@ -272,9 +272,17 @@ func (s *service) buildOutbox() error {
 	return nil
 }
 
-// publish writes the notice on this host and queues it for the others.
+// publish writes the notice on this host and queues it for the others. The end
+// of a crash's record is news for this host alone; for the others the matter is
+// closed when the server is back.
 func (s *service) publish(n notify.Notice) error {
 	s.local.publish(n)
+	if n.Event == notify.EventClosed {
+		return nil
+	}
+	if f := n.Incident.Followup; n.Event == notify.EventFollowup && f != nil && f.HeldSince == nil && len(f.Withdrawn) == 0 {
+		n.Event = notify.EventClosed
+	}
 	return s.outbox.Enqueue(n)
 }
 

@@ -23,48 +23,54 @@ import (
 	"unicode/utf16"
 )
 
-// Server is Slack as far as this package can see it: chat.postMessage,
-// chat.update and an incoming webhook, with Slack's limits counted by code that
-// shares nothing with the package's own check. It records everything.
+// Server is the fake. The zero value works, as an http.Handler and as an
+// http.RoundTripper. Its exported fields may be read while no call is being
+// made; Snapshot, Roots, Replies and Count can be used at any time.
 type Server struct {
 	mu       sync.Mutex
-	calls    []*Call
-	messages []*Message
-	pages    []string // what would have notified people
-	refusals []string // payloads beyond a limit
+	Calls    []*Call
+	Messages []*Message
+	Paged    []string // mentions, links and bare words that Slack would have acted on
+	Refusals []string // payloads beyond a limit
 	next     int
-	// fault decides what goes wrong with a call; nil, or a nil answer, nothing.
-	fault func(c *Call) *Fault
-	// pace answers 429 to more than four posts in one second.
-	pace  bool
+	// Fault decides what goes wrong with a call; nil, or a nil answer, nothing.
+	// While calls are made it is changed by SetFault only.
+	Fault func(c *Call) *Fault
+	// Pace answers 429 to more than four posts in one second.
+	Pace  bool
 	times []time.Time
 }
 
+// Call is one request.
 type Call struct {
-	method string // chat.postMessage, chat.update, webhook
-	token  string
-	n      int
-	form   url.Values
+	Method string // chat.postMessage, chat.update, webhook
+	Token  string
+	N      int // its number, from 0
+	Form   url.Values
 }
 
+// Message is a message as it stands. A webhook's has no channel, ts and thread.
 type Message struct {
-	channel, ts, thread string
-	text, blocks        string
-	edits               int
-	broadcast, gone     bool
+	Channel, TS, Thread string
+	Text, Blocks        string
+	Edits               int
+	Broadcast           bool
+	Gone                bool // deleted by somebody
 }
 
-// Fault is one scripted misbehaviour. accept processes the message first.
+// Fault is one scripted misbehaviour. With Accept the message is processed
+// first, so that only its answer is lost.
 type Fault struct {
-	accept bool
-	status int
-	header map[string]string
-	body   string
-	hang   bool // no answer until the client gives up
-	cut    bool // the connection ends without an answer
-	before func()
+	Accept bool
+	Status int
+	Header map[string]string
+	Body   string
+	Hang   bool   // no answer until the client gives up
+	Cut    bool   // the connection ends without an answer
+	Before func() // called before anything else
 }
 
+// Token is the bot token that the server accepts, Hook the path of its webhook.
 const (
 	Token = "xoxb-17653672481-19874698323-pdFZKVeTuE8sk7oOcHrzqqgy"
 	Hook  = "/services/T0000000/B1111111/hook5ecretXXXXXXXXXXXXXX"
@@ -75,7 +81,7 @@ func (f *Server) serve(req *http.Request) (*Fault, int, http.Header, string) {
 	c := &Call{}
 	switch {
 	case req.URL.Path == Hook:
-		c.method = "webhook"
+		c.Method = "webhook"
 		var m struct {
 			Text   string          `json:"text"`
 			Blocks json.RawMessage `json:"blocks"`
@@ -83,31 +89,31 @@ func (f *Server) serve(req *http.Request) (*Fault, int, http.Header, string) {
 		if json.Unmarshal(body, &m) != nil {
 			return nil, 400, nil, "invalid_payload"
 		}
-		c.form = url.Values{"text": {m.Text}, "blocks": {string(m.Blocks)}}
+		c.Form = url.Values{"text": {m.Text}, "blocks": {string(m.Blocks)}}
 	case strings.HasPrefix(req.URL.Path, "/api/"):
-		c.method = strings.TrimPrefix(req.URL.Path, "/api/")
-		c.form, _ = url.ParseQuery(string(body))
-		c.token = c.form.Get("token")
-		if c.token == "" {
-			c.token = strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
+		c.Method = strings.TrimPrefix(req.URL.Path, "/api/")
+		c.Form, _ = url.ParseQuery(string(body))
+		c.Token = c.Form.Get("token")
+		if c.Token == "" {
+			c.Token = strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
 		}
 	default:
 		return nil, 404, nil, "no_service"
 	}
 	f.mu.Lock()
-	c.n = len(f.calls)
-	f.calls = append(f.calls, c)
-	fault := f.fault
+	c.N = len(f.Calls)
+	f.Calls = append(f.Calls, c)
+	fault := f.Fault
 	f.mu.Unlock()
 	var bad *Fault
 	if fault != nil {
 		bad = fault(c)
 	}
-	if bad != nil && bad.before != nil {
-		bad.before()
+	if bad != nil && bad.Before != nil {
+		bad.Before()
 	}
-	if bad != nil && !bad.accept {
-		return bad, bad.status, header(bad.header), bad.body
+	if bad != nil && !bad.Accept {
+		return bad, bad.Status, header(bad.Header), bad.Body
 	}
 	status, h, answer := f.handle(c)
 	return bad, status, h, answer
@@ -125,15 +131,15 @@ func (f *Server) handle(c *Call) (int, http.Header, string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	refuse := func(word string) (int, http.Header, string) {
-		if c.method == "webhook" {
+		if c.Method == "webhook" {
 			return 400, nil, word
 		}
 		return 200, nil, fmt.Sprintf(`{"ok":false,"error":%q}`, word)
 	}
-	if c.method != "webhook" && c.token != Token {
+	if c.Method != "webhook" && c.Token != Token {
 		return refuse("invalid_auth")
 	}
-	if f.pace && c.method != "chat.update" {
+	if f.Pace && c.Method != "chat.update" {
 		now := time.Now()
 		recent := 0
 		for _, t := range f.times {
@@ -146,100 +152,125 @@ func (f *Server) handle(c *Call) (int, http.Header, string) {
 		}
 		f.times = append(f.times, now)
 	}
-	if word := Limits(c.form.Get("text"), c.form.Get("blocks")); word != "" {
-		f.refusals = append(f.refusals, word)
+	if word := Limits(c.Form.Get("text"), c.Form.Get("blocks")); word != "" {
+		f.Refusals = append(f.Refusals, word)
 		return refuse(strings.Fields(word)[0])
 	}
-	f.pages = append(f.pages, Pages(c.form.Get("text"), c.form.Get("blocks"))...)
-	switch c.method {
+	f.Paged = append(f.Paged, Pages(c.Form.Get("text"), c.Form.Get("blocks"))...)
+	switch c.Method {
 	case "webhook":
-		f.messages = append(f.messages, &Message{text: c.form.Get("text"), blocks: c.form.Get("blocks")})
+		f.Messages = append(f.Messages, &Message{Text: c.Form.Get("text"), Blocks: c.Form.Get("blocks")})
 		return 200, nil, "ok"
 	case "chat.update":
-		for _, m := range f.messages {
-			if m.ts == c.form.Get("ts") && m.channel == c.form.Get("channel") && !m.gone {
-				m.text, m.blocks = c.form.Get("text"), c.form.Get("blocks")
-				m.edits++
-				return 200, nil, fmt.Sprintf(`{"ok":true,"channel":%q,"ts":%q,"text":"x"}`, m.channel, m.ts)
+		for _, m := range f.Messages {
+			if m.TS == c.Form.Get("ts") && m.Channel == c.Form.Get("channel") && !m.Gone {
+				m.Text, m.Blocks = c.Form.Get("text"), c.Form.Get("blocks")
+				m.Edits++
+				return 200, nil, fmt.Sprintf(`{"ok":true,"channel":%q,"ts":%q,"text":"x"}`, m.Channel, m.TS)
 			}
 		}
 		return refuse("message_not_found")
 	}
 	f.next++
 	m := &Message{
-		channel: c.form.Get("channel"), ts: fmt.Sprintf("1700000000.%06d", f.next), thread: c.form.Get("thread_ts"),
-		text: c.form.Get("text"), blocks: c.form.Get("blocks"), broadcast: c.form.Get("reply_broadcast") == "true",
+		Channel: c.Form.Get("channel"), TS: fmt.Sprintf("1700000000.%06d", f.next), Thread: c.Form.Get("thread_ts"),
+		Text: c.Form.Get("text"), Blocks: c.Form.Get("blocks"), Broadcast: c.Form.Get("reply_broadcast") == "true",
 	}
-	if !strings.HasPrefix(m.channel, "C") {
+	if !strings.HasPrefix(m.Channel, "C") {
 		return refuse("channel_not_found")
 	}
-	if m.thread != "" && !f.has(m.thread) {
-		m.thread = "" // posted outside, as Slack does
+	if m.Thread != "" && !f.has(m.Thread) {
+		m.Thread = "" // posted outside, as Slack does
 	}
-	f.messages = append(f.messages, m)
-	return 200, nil, fmt.Sprintf(`{"ok":true,"channel":%q,"ts":%q,"message":{"text":"x","thread_ts":%q}}`, m.channel, m.ts, m.thread)
+	f.Messages = append(f.Messages, m)
+	return 200, nil, fmt.Sprintf(`{"ok":true,"channel":%q,"ts":%q,"message":{"text":"x","thread_ts":%q}}`, m.Channel, m.TS, m.Thread)
 }
 
 func (f *Server) has(ts string) bool {
-	for _, m := range f.messages {
-		if m.ts == ts && !m.gone {
+	for _, m := range f.Messages {
+		if m.TS == ts && !m.Gone {
 			return true
 		}
 	}
 	return false
 }
 
-// roots are the messages outside of threads that still stand.
-func (f *Server) roots() []*Message {
+// Roots are the messages outside of threads that still stand.
+func (f *Server) Roots() []*Message {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var out []*Message
-	for _, m := range f.messages {
-		if m.thread == "" && !m.gone {
+	for _, m := range f.Messages {
+		if m.Thread == "" && !m.Gone {
 			out = append(out, m)
 		}
 	}
 	return out
 }
 
-func (f *Server) replies(ts string) []*Message {
+// Snapshot copies the messages that stand, in the order in which they came.
+func (f *Server) Snapshot() []Message {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make([]Message, 0, len(f.Messages))
+	for _, m := range f.Messages {
+		if !m.Gone {
+			out = append(out, *m)
+		}
+	}
+	return out
+}
+
+// Replies are the messages in a thread, oldest first.
+func (f *Server) Replies(ts string) []*Message {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var out []*Message
-	for _, m := range f.messages {
-		if m.thread == ts && ts != "" {
+	for _, m := range f.Messages {
+		if m.Thread == ts && ts != "" {
 			out = append(out, m)
 		}
 	}
 	return out
 }
 
-func (f *Server) count(method string) int {
+// Delete removes a message, as somebody in the channel can.
+func (f *Server) Delete(ts string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.Messages {
+		m.Gone = m.Gone || m.TS == ts
+	}
+}
+
+// Count counts the calls of a method.
+func (f *Server) Count(method string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := 0
-	for _, c := range f.calls {
-		if c.method == method {
+	for _, c := range f.Calls {
+		if c.Method == method {
 			n++
 		}
 	}
 	return n
 }
 
-func (f *Server) setFault(fn func(*Call) *Fault) {
+// SetFault changes Fault; nil ends all faults.
+func (f *Server) SetFault(fn func(*Call) *Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.fault = fn
+	f.Fault = fn
 }
 
 // RoundTrip serves in memory, for tests with a fake clock.
 func (f *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 	fault, status, h, body := f.serve(req)
-	if fault != nil && fault.hang {
+	if fault != nil && fault.Hang {
 		<-req.Context().Done()
 		return nil, req.Context().Err()
 	}
-	if fault != nil && fault.cut {
+	if fault != nil && fault.Cut {
 		return nil, io.ErrUnexpectedEOF
 	}
 	w := httptest.NewRecorder()
@@ -256,11 +287,11 @@ func (f *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 // ServeHTTP serves over a socket, where connections can really be cut.
 func (f *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	fault, status, h, body := f.serve(req)
-	if fault != nil && fault.hang {
+	if fault != nil && fault.Hang {
 		<-req.Context().Done()
 		return
 	}
-	if fault != nil && fault.cut {
+	if fault != nil && fault.Cut {
 		panic(http.ErrAbortHandler)
 	}
 	for k, v := range h {
