@@ -36,7 +36,7 @@ func (t *Tracker) Incidents() (incidents, observations []Incident) {
 	for i, r := range t.runs {
 		var next *run
 		for _, n := range t.runs[i+1:] {
-			if n.source == r.source && n.banner {
+			if n.restartOf(r) {
 				next = n
 				break
 			}
@@ -73,7 +73,7 @@ func (t *Tracker) LastFailed() (incidents, observations []Incident) {
 	for i, r := range t.runs {
 		var next *run
 		for _, n := range t.runs[i+1:] {
-			if n.source == r.source && n.banner {
+			if n.restartOf(r) {
 				next = n
 				break
 			}
@@ -88,6 +88,14 @@ func (t *Tracker) LastFailed() (incidents, observations []Incident) {
 		}
 	}
 	return incidents, observations
+}
+
+// restartOf tells whether a run is the next life of the same server: it came
+// later in the same log and serves at the same port. Another port is another
+// server that writes into the same file.
+func (r *run) restartOf(old *run) bool {
+	port := func(r *run) string { return orWords(r.args["port"].text, "8000") }
+	return r.source == old.source && r.banner && (!r.hasArgs || !old.hasArgs || port(r) == port(old))
 }
 
 // markRecurring links a failure to an earlier one of the same kind in the same
@@ -129,7 +137,7 @@ func (t *Tracker) word(in *incident, next *run) Incident {
 	w.out = Incident{
 		Status: StatusNew, Occurrences: 1, Phase: in.phase,
 		Host: text(r.meta.Host), Unit: text(r.meta.Unit), Pod: text(r.meta.Pod), Container: text(r.meta.Container),
-		Time: r.time(t.opt), Engine: t.engine(r, s),
+		Time: r.time(t.opt, in.root), Engine: t.engine(r, s),
 	}
 	w.decide()
 	w.root()
@@ -181,7 +189,7 @@ func (w *wording) decide() {
 		if w.s.facts["demand_matches"].yes && w.hit.frame != nil {
 			w.score = math.Max(w.score, 0.97)
 		}
-		if w.s.facts["masked"].yes && w.s.facts["tried"].kind != numberKind && FamilyOf(w.entry.Class) == "workspace_driven" {
+		if w.s.facts["masked"].yes && FamilyOf(w.entry.Class) == "workspace_driven" {
 			w.score = math.Min(w.score, highFrom-0.01)
 		}
 	}

@@ -26,36 +26,22 @@ func secondsBetween(a, b string) (int, bool) {
 	return int(y.Sub(x).Seconds()), true
 }
 
-// time says when the failure was, as far as the log tells.
-func (r *run) time(o Options) Time {
+// time says when the failure was, as far as the log tells. The wrapper's clock
+// has year and zone; the log's own has neither.
+func (r *run) time(o Options, root *candidate) Time {
 	t := Time{Basis: "no time in the log"}
-	// Records come when they end, so neither is simply the first or last seen.
-	first, last := "", r.lastTime
-	for _, f := range r.failures {
-		if f.ev.Time != "" && (first == "" || f.ev.Time < first) {
-			first = f.ev.Time
-		}
+	first, last := r.printedSpan()
+	wrapped := r.meta.Time
+	if root != nil && root.f != nil && root.f.ev.Meta.Time != "" {
+		wrapped = root.f.ev.Meta.Time
+	} else if root != nil && root.line != nil && root.line.ev.Meta.Time != "" {
+		wrapped = root.line.ev.Meta.Time
 	}
-	for _, l := range r.lines {
-		if l.ev.Time != "" && (first == "" || l.ev.Time < first) {
-			first = l.ev.Time
-		}
-	}
-	if first == "" {
-		first = last
-	}
-	last = max(first, last)
-	if first == "" {
-		if r.meta.Time != "" {
-			t.First, t.Last, t.Basis = text(r.meta.Time), text(r.meta.Time), "the wrapper's clock"
-		}
-		return t
-	}
-	t.Basis = fmt.Sprintf("MM-DD HH:MM:SS, no year or zone (%s to %s)", first, last)
-	if o.Year != 0 && o.Zone != "" {
+	switch {
+	case o.Year != 0 && o.Zone != "" && first != "":
 		loc, err := time.LoadLocation(o.Zone)
 		if err != nil {
-			return t
+			break // refused with the options
 		}
 		a, ok := stamp(first, o.Year, loc)
 		b, ok2 := stamp(last, o.Year, loc)
@@ -63,10 +49,35 @@ func (r *run) time(o Options) Time {
 			t.First, t.Last = text(a.Format(time.RFC3339)), text(b.Format(time.RFC3339))
 			t.Basis = "the log's MM-DD HH:MM:SS with the year and zone given"
 		}
-		return t
-	}
-	if r.meta.Time != "" {
-		t.Last, t.Basis = text(r.meta.Time), "the wrapper's clock; the log itself prints "+first+" to "+last
+	case wrapped != "":
+		t.First, t.Last = text(wrapped), text(max(wrapped, r.meta.Time))
+		t.Basis = "the wrapper's clock"
+		if first != "" {
+			t.Basis += fmt.Sprintf("; the log itself prints %s to %s", first, last)
+		}
+	case first != "":
+		t.Basis = fmt.Sprintf("MM-DD HH:MM:SS, no year or zone (%s to %s)", first, last)
 	}
 	return t
+}
+
+// printedSpan gives the earliest time of what failed and the newest of the run,
+// as printed. Records come when they end, so neither is simply the first or
+// last seen.
+func (r *run) printedSpan() (first, last string) {
+	earlier := func(s string) {
+		if s != "" && (first == "" || s < first) {
+			first = s
+		}
+	}
+	for _, f := range r.failures {
+		earlier(f.ev.Time)
+	}
+	for _, l := range r.lines {
+		earlier(l.ev.Time)
+	}
+	if first == "" {
+		first = r.lastTime
+	}
+	return first, max(first, r.lastTime)
 }

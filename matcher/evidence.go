@@ -133,6 +133,10 @@ func (w *wording) sayMemory() {
 		return
 	}
 	at := s.facts["tried"].at
+	if s.facts["masked"].yes {
+		w.say(Inferred, at, "", "the exception carries no numbers; the last failed attempt that PyTorch warned of before it asked for %s with %s free of %s (such a warning is printed for recovered attempts too)", SizeText(int64(tried)), SizeText(int64(free)), SizeText(int64(total)))
+		return
+	}
 	if !ok2 || !ok3 {
 		w.say(Established, at, "", "%s were asked for; the text stops before the other figures", SizeText(int64(tried)))
 		return

@@ -48,6 +48,7 @@ func (t *Tracker) facts(r *run, fs []*failure, root *failure, phase string) *sco
 		s.set("exception_text", Text(x.Text), Established, x.At)
 	}
 	oomFacts(s, fs)
+	r.lastAttempt(s, root)
 	s.deriveHeads()
 	return s
 }
@@ -247,6 +248,32 @@ func oomFacts(s *scope, fs []*failure) {
 			s.derive("shortfall", max(tried-free, 0), "tried", "free")
 		}
 	}
+}
+
+// lastAttempt lends a masked out-of-memory the numbers of the last failed
+// attempt that PyTorch warned of before it (torch 2.13 on). The warning is
+// printed for recovered attempts too, so that the two belong together is an
+// inference and graded so.
+func (r *run) lastAttempt(s *scope, root *failure) {
+	if root == nil || !s.facts["masked"].yes {
+		return
+	}
+	var last *warnAt
+	for _, w := range r.warnW {
+		if w.at.Before(root.exs[root.own].At) && (last == nil || last.at.Before(w.at)) {
+			last = &w
+		}
+	}
+	if last == nil {
+		return
+	}
+	lend := func(name string, v int64) {
+		s.facts[name] = fact{Value: Num(float64(v)), at: []parser.Pos{last.at}, grade: Inferred, basis: "log"}
+	}
+	lend("tried", last.tried)
+	lend("free", last.free)
+	lend("total", last.total)
+	s.derive("shortfall", max(float64(last.tried-last.free), 0), "tried", "free")
 }
 
 // better prefers numbers to none, and less free memory to more.

@@ -107,7 +107,7 @@ func (t *Tracker) observation(r *run, e *Entry, c *candidate) Incident {
 	in := &incident{run: r, root: c, all: []candidate{*c}, phase: r.phaseAt(c.at)}
 	s := t.facts(r, nil, nil, in.phase)
 	w := &wording{t: t, in: in, r: r, s: s}
-	w.out = Incident{Status: StatusNew, Occurrences: 1, Phase: in.phase, Time: r.time(t.opt), Engine: t.engine(r, s)}
+	w.out = Incident{Status: StatusNew, Occurrences: 1, Phase: in.phase, Time: r.time(t.opt, c), Engine: t.engine(r, s)}
 	w.decide()
 	w.out.Root = Root{Kind: "unknown", Text: firstLine(c.line.text), At: w.at(c.at)}
 	for _, st := range e.Evidence {

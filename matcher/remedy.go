@@ -161,7 +161,7 @@ func Compare(in Incident, next Start) (made, missing []string) {
 			now = v
 		}
 		if old != now {
-			made = append(made, fmt.Sprintf("%s: %s -> %s", flag, old, now))
+			made = append(made, fmt.Sprintf("%s %s -> %s", flag, old, now))
 		}
 	}
 	sortStrings(made)

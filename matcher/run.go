@@ -40,7 +40,8 @@ type run struct {
 	byProc map[int]map[string]fact
 	stats  []statsAt
 	dump   map[string]dumpAt // "output", "stats"
-	warnW  map[string]warnAt
+	// warnW is the last warning W of each device.
+	warnW map[int]warnAt
 
 	ready, stop, ended *parser.Pos
 	stopText           string
@@ -94,7 +95,7 @@ func newRun(source, seq int, at parser.Pos) *run {
 		source: source, seq: seq, start: at, verAt: nowhere, argsAt: nowhere, modelAt: nowhere, names: map[int]string{}, args: map[string]fact{},
 		config: map[string]fact{}, configBy: map[int]parser.Pos{}, facts: map[string]fact{},
 		byProc: map[int]map[string]fact{}, dump: map[string]dumpAt{}, engine: "vllm",
-		consq: consequences{}, warnW: map[string]warnAt{},
+		consq: consequences{}, warnW: map[int]warnAt{},
 	}
 }
 

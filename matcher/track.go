@@ -457,7 +457,7 @@ func (t *Tracker) takeNotice(r *run, e parser.Event, rec *parser.Record) {
 	}
 	if rec.Level == parser.Raw {
 		if d, tried, free, total, _, ok := oom.ParseWarningW(text); ok {
-			r.warnW[rec.Proc.Name] = warnAt{device: d, tried: tried, free: free, total: total, at: e.At}
+			r.warnW[d] = warnAt{device: d, tried: tried, free: free, total: total, at: e.At}
 			return
 		}
 	}

@@ -118,8 +118,8 @@ func (f *freeText) read(p *Parser, h *head, b []byte) {
 		}
 	}
 	n := findHead(h.rest)
-	if n <= 0 || n > maxFreeText {
-		return
+	if n <= 0 || n > maxFreeText || bytes.ContainsAny(h.rest[:n], "\"'`{}\\") {
+		return // what is quoted is no prefix
 	}
 	in, ok := p.readBehind(h, n)
 	if !ok {

@@ -11,10 +11,16 @@ type Pos struct {
 	// Offset is the byte offset of the line's first byte in the decompressed
 	// source, or -1 where it is not known.
 	Offset int64
+	// Order is the place in a reading that merges several sources by time; 0
+	// where each source is read on its own.
+	Order int64
 }
 
 // Before tells whether p stands before q in one reading.
 func (p Pos) Before(q Pos) bool {
+	if p.Order != 0 && q.Order != 0 {
+		return p.Order < q.Order
+	}
 	if p.Source != q.Source {
 		return p.Source < q.Source
 	}

@@ -16,6 +16,8 @@ type Parser struct {
 	// it still keeps.
 	lineID uint64
 	pieces map[uint64]Pos
+	// heldFrom is for the unfinished lines what open.from is for a record.
+	heldFrom Pos
 
 	set  openSet
 	last *open // the record that the newest line belonged to
@@ -100,6 +102,9 @@ func (p *Parser) keepPieces(inner int, at Pos) {
 		}
 	case inner == 0:
 		// Its position is needed when the rest comes.
+		if len(p.pieces) == 0 {
+			p.heldFrom = at
+		}
 		p.pieces[p.lineID] = at
 		if len(p.pieces) > maxPieces {
 			// An unfinished line that waits for ever: its own piece is kept,
@@ -116,10 +121,17 @@ func (p *Parser) keepPieces(inner int, at Pos) {
 // position gives where a decoded line began: on the line just read, or on an
 // earlier piece of it.
 func (p *Parser) position(id uint64, now Pos) Pos {
-	if at, ok := p.pieces[id]; ok {
-		return at
+	at, ok := p.pieces[id]
+	if !ok {
+		return now
 	}
-	return now
+	// Who starts to read at a record that began since would find the rest only.
+	for o := p.set.front; o != nil; o = o.next {
+		if p.heldFrom.Before(o.from) {
+			o.from = p.heldFrom
+		}
+	}
+	return at
 }
 
 // Flush ends all open records: the end of the input.
@@ -161,10 +173,8 @@ func (p *Parser) OpenFrom() (Pos, bool) {
 	for o := p.set.front; o != nil; o = o.next {
 		earlier(o.from)
 	}
-	if id, held := p.dec.Held(); held {
-		if at, known := p.pieces[id]; known {
-			earlier(at)
-		}
+	if len(p.pieces) > 0 {
+		earlier(p.heldFrom)
 	}
 	if p.orphan.seq == p.seq && !p.orphan.proc.IsZero() {
 		earlier(p.orphan.at)

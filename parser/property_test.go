@@ -41,6 +41,11 @@ func TestStrangeLogs(t *testing.T) {
 			t.Fatalf("gate: %s", d)
 		}
 		checkPeek(t, ls, rapid.SliceOfN(rapid.IntRange(0, len(ls)-1), 1, 4).Draw(t, "peeks"))
+		p := New(func(Event) {})
+		feed(p, ls)
+		if len(p.free.known) == 0 { // a new parser has to learn it anew
+			checkRestart(t, ls, rapid.IntRange(0, len(ls)).Draw(t, "cut"))
+		}
 	})
 }
 

@@ -117,6 +117,9 @@ func (p *Parser) added(o *open, add func()) {
 			r.from = o.from
 		}
 	}
+	if len(p.pieces) > 0 && o.from.Before(p.heldFrom) {
+		p.heldFrom = o.from
+	}
 	p.last = o
 	p.trim()
 }

@@ -55,24 +55,22 @@ func exceptionLine(s string) (class, text string, ok bool) {
 }
 
 // looseException reads the line that ends a traceback where its class has no
-// exception's name: "queue.Empty", "zmq.error.Again: text".
+// exception's name: "queue.Empty", "zmq.error.Again: text". Without a module
+// only Python's own count.
 func looseException(s string) (class, text string, ok bool) {
 	end := 0
 	for end < len(s) && isNameByte(s[end]) {
 		end++
 	}
 	name, rest := s[:end], s[end:]
-	last := name[strings.LastIndexByte(name, '.')+1:]
-	if len(last) < 2 || last[0] < 'A' || last[0] > 'Z' || strings.ToUpper(last) == last || end > maxClass {
+	last := lastName(name)
+	if len(last) < 2 || last[0] < 'A' || last[0] > 'Z' || end > maxClass || rest != "" && !strings.HasPrefix(rest, ": ") {
 		return "", "", false
 	}
-	switch {
-	case rest == "" && len(last) < len(name):
-		return name, "", true
-	case strings.HasPrefix(rest, ": "):
-		return name, rest[2:], name != "Warning" && name != "Note"
+	if last == name && last != "StopIteration" && last != "StopAsyncIteration" && !strings.HasSuffix(last, "Warning") {
+		return "", "", false
 	}
-	return "", "", false
+	return name, strings.TrimPrefix(rest, ": "), true
 }
 
 // unrepr gives the text of a quoted string, its end cut off or not.

@@ -151,6 +151,29 @@ func TestTextFarBelowIsNotTaken(t *testing.T) {
 	expect(t, ls, "EngineCore/8: failure RuntimeError|y @func0{call0(x)}", "EngineCore/8: notice raw something else")
 }
 
+// uvicorn's head stands above a traceback that has none.
+func TestASGITraceback(t *testing.T) {
+	text := "ERROR:    Exception in ASGI application\n" + trace(1, "Exception: Call to wake_up method failed: x")
+	want := "failure Exception|Call to wake_up method failed: x @func0{call0(x)}"
+	expect(t, strings.Split(text, "\n"), ": "+want)
+	expect(t, prefixed("(APIServer pid=1) ", text), "APIServer/1: "+want)
+	es := parse(strings.Split(text, "\n")...)
+	if r := es[0].Body.(Failure).Record; r.Level != Error || r.First() != "Exception in ASGI application" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// The JSON formatter of 0.32.0 writes a record with its traceback as one
+// object, so two of one second are two.
+func TestJSONFormatter(t *testing.T) {
+	object := func(text string) string {
+		return `{"asctime": "11-02 10:00:00", "levelname": "ERROR", "name": "vllm.v1.engine.core", "processName": "EngineCore", "process": 614, "message": "EngineCore encountered a fatal error.", "vllm_process_name": "EngineCore", "exc_info": "` +
+			strings.NewReplacer("\n", "\\n", "\"", "\\\"").Replace(text) + `"}`
+	}
+	expect(t, []string{object(trace(1, "RuntimeError: a")), object(trace(1, "RuntimeError: b"))},
+		"EngineCore/614: failure RuntimeError|a @func0{call0(x)}", "EngineCore/614: failure RuntimeError|b @func0{call0(x)}")
+}
+
 // A terminal breaks lines at its right edge; the lines below have no prefix.
 func TestHardWrapped(t *testing.T) {
 	text := tracebackHead + "\n  File \"/usr/local/lib/python3.12/dist-packages/vllm/v1/worker/gpu_model_runner.py\", line 4332, in execute_model\n    return self.model_runner.execute_model(scheduler_output, intermediate_tensors, and_more)\ntorch.OutOfMemoryError: out"

@@ -89,9 +89,6 @@ func (s *source) remaining(path string) (lives []*life, whole bool) {
 			continue
 		}
 		l := s.lifeOf(c, off, line)
-		if l == nil {
-			continue
-		}
 		l.sought = c != live
 		if l.file != nil && !s.f.claim(l.id, s) {
 			_ = l.file.Close()

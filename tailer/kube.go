@@ -157,11 +157,10 @@ func (s *source) replaceContainer(ctx context.Context, cur *life, file *os.File,
 		if c == nil {
 			continue
 		}
-		if l := s.lifeOf(c, 0, 0); l != nil {
-			s.finishContainer(ctx)
-			s.begin(l)
-			s.readWhole(ctx, l)
-		}
+		s.finishContainer(ctx)
+		l := s.lifeOf(c, 0, 0)
+		s.begin(l)
+		s.readWhole(ctx, l)
 	}
 	s.finishContainer(ctx)
 	next := s.newLife(file, info, name, 0, 0)

@@ -289,27 +289,31 @@ func (s *source) hidden(next *life, inHand []byte) []*life {
 	}
 	all := s.candidates(append(append([]string{s.target.path}, s.between(next)...), next.name)...)
 	defer closeCandidates(all)
-	// Truncated since its front was seen: what begins with that is its copy.
-	seen := next.head
 	info, err := os.Stat(s.target.path)
 	live := err == nil && idOf(info) == next.id
-	turned := len(inHand) > 0 && !bytes.HasPrefix(readSome(next.file, 0, int64(len(inHand))), inHand)
+	// Truncated since its front was seen: then what has that front is its copy.
+	front := next.head
+	if len(front) == 0 {
+		front = inHand
+	}
+	turned := !bytes.Equal(readSome(next.file, 0, int64(len(front))), front)
 	for _, c := range all {
-		if (c.id == next.id && !live) || c.packs(next.file) {
-			break // rotated in its turn: what follows came after it
+		if (c.id == next.id && !live) || c.packs(next.file) || (turned && bytes.HasPrefix(c.head, front)) {
+			break // next itself, rotated in its turn: what follows came after it
 		}
-		if c.id == next.id || len(c.head) == 0 || c.copyOf(next.file) || (turned && bytes.HasPrefix(c.head, inHand)) ||
-			(len(seen) > 0 && bytes.HasPrefix(c.head, seen)) ||
-			slices.ContainsFunc(s.lives, func(l *life) bool { return l.id == c.id && c.id != next.id && !c.compressed }) ||
-			slices.ContainsFunc(s.known, func(k known) bool { return k.explains(c) }) {
-			continue
-		}
-		if l := s.lifeOf(c, 0, 0); l != nil {
+		if c.id != next.id && len(c.head) > 0 && !c.copyOf(next.file) && !s.explained(c) {
+			l := s.lifeOf(c, 0, 0)
 			l.sought = true
 			lives = append(lives, l)
 		}
 	}
 	return lives
+}
+
+// explained tells whether c is a life that is open, or a text that was read.
+func (s *source) explained(c *candidate) bool {
+	return slices.ContainsFunc(s.lives, func(l *life) bool { return l.id == c.id && !c.compressed }) ||
+		slices.ContainsFunc(s.known, func(k known) bool { return k.explains(c) })
 }
 
 // catchHidden looks, before the first line of l is handed on, for lives that
@@ -365,12 +369,7 @@ func (s *source) lifeOf(c *candidate, off, line int64) *life {
 	file := c.file
 	c.file = nil
 	if !c.compressed {
-		info, err := file.Stat()
-		if err != nil {
-			_ = file.Close()
-			return nil
-		}
-		return s.newLife(file, info, c.name, off, line)
+		return s.newLife(file, c.info, c.name, off, line)
 	}
 	l := &life{
 		name: c.name, packed: file, id: c.id, start: off, fresh: true, off: off, line: line,

@@ -16,6 +16,7 @@ import (
 type candidate struct {
 	name       string
 	file       *os.File
+	info       os.FileInfo
 	id         fileID
 	size       int64 // on disk
 	modified   time.Time
@@ -102,7 +103,7 @@ func newCandidate(name string) *candidate {
 	if err != nil {
 		return nil
 	}
-	c := &candidate{name: name, file: file, id: idOf(info), size: info.Size(), modified: info.ModTime()}
+	c := &candidate{name: name, file: file, info: info, id: idOf(info), size: info.Size(), modified: info.ModTime()}
 	head := make([]byte, headMax)
 	src, err := c.open()
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // server is the input of one server: its log's generations, oldest first, or
-// (separate) one file a process.
+// (separate) one file a process, which are merged by time.
 type server struct {
 	files    []string
 	separate bool

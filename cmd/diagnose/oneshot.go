@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
+	_ "time/tzdata" // a static binary on a host without zone files
 
 	"diagnose/matcher"
 	"diagnose/notify"
@@ -132,6 +134,9 @@ func (o *oneshot) options() (matcher.Options, error) {
 		}
 		opt.KVUsagePct = &v
 	}
+	if _, err := time.LoadLocation(o.zone); err != nil {
+		return opt, withHint(fmt.Errorf("--tz %q is not a time zone", o.zone), "as in --tz Europe/Berlin or --tz UTC")
+	}
 	if (o.year == 0) != (o.zone == "") {
 		return opt, fmt.Errorf("--year and --tz belong together: a time needs both")
 	}
@@ -208,28 +213,33 @@ func postmortem(ctx context.Context, a *app, cat *matcher.Catalog, opt matcher.O
 	bar := newProgress(a.err, inputs)
 	defer bar.done()
 	index := 0
+	var broken error
 	for _, s := range inputs {
+		if s.separate {
+			list, err := readMerged(ctx, a, t, s.files, index, bar)
+			if err != nil {
+				return doc, err
+			}
+			doc.Inputs = append(doc.Inputs, list...)
+			index += len(list)
+			continue
+		}
 		saw := false
 		p := parser.New(t.Add)
 		for _, name := range s.files {
-			if s.separate {
-				p = parser.New(t.Add)
-			}
 			in, err := readInput(ctx, a, p, name, index, bar)
 			if err != nil && in.Bytes == 0 {
 				return doc, err
 			}
 			if err != nil {
-				printWarning(a.err, "%v", err)
+				// What could be read is diagnosed; the rest is told.
+				broken = err
 				a.status = exitUsage
 			}
 			index++
 			in.Framing = p.Framing()
 			doc.Inputs = append(doc.Inputs, in)
 			saw = saw || p.SawEngine()
-			if s.separate {
-				p.Flush()
-			}
 		}
 		p.Flush()
 		if !saw && !s.kernel && !t.Failed(index-1) {
@@ -241,6 +251,12 @@ func postmortem(ctx context.Context, a *app, cat *matcher.Catalog, opt matcher.O
 		doc.Incidents, doc.Observations = t.Incidents()
 	} else {
 		doc.Incidents, doc.Observations = t.LastFailed()
+	}
+	if broken != nil && len(doc.Incidents) == 0 {
+		return doc, broken // a log that ends too early is not a healthy server's
+	}
+	if broken != nil {
+		printError(a.err, broken)
 	}
 	if doc.Incidents == nil {
 		doc.Incidents = []matcher.Incident{}
