@@ -187,34 +187,42 @@ const fixture = "../fixtures/vllm-h200/v0240-dsa-32768-0.92.log"
 
 // server is the log of one server: a start, a crash, whose times are moved to
 // now so that it is no old story.
-type server struct{ start, crash string }
+type server struct {
+	start, crash string
+	first        int // pid
+}
 
 // newServer gives a server of its own: its processes have pids that start at
 // first.
 func newServer(t *testing.T, first int) server {
 	t.Helper()
-	data, err := os.ReadFile(fixture)
-	if err != nil {
-		t.Fatal(err)
+	text := rewrite(t, read(t, fixture), first, time.Now())
+	start, crash, ok := strings.Cut(text, readyLine)
+	if !ok {
+		t.Fatalf("%s: no %q", fixture, readyLine)
 	}
-	text := regexp.MustCompile(`\b\d\d-\d\d \d\d:\d\d:\d\d\b`).ReplaceAllString(string(data), time.Now().UTC().Format("01-02 15:04:05"))
+	return server{start: start + readyLine, crash: crash, first: first}
+}
+
+const readyLine = "Application startup complete.\n"
+
+// rewrite gives a log other times and pids.
+func rewrite(t *testing.T, text string, first int, at time.Time) string {
+	t.Helper()
+	text = regexp.MustCompile(`\b\d\d-\d\d \d\d:\d\d:\d\d\b`).ReplaceAllString(text, at.UTC().Format("01-02 15:04:05"))
 	for i, pid := range []string{"2476", "2643"} {
 		text = strings.ReplaceAll(text, "pid="+pid, fmt.Sprint("pid=", first+i))
 		text = strings.ReplaceAll(text, "["+pid+"]", fmt.Sprintf("[%d]", first+i))
 	}
-	const ready = "Application startup complete.\n"
-	start, crash, ok := strings.Cut(text, ready)
-	if !ok {
-		t.Fatalf("%s: no %q", fixture, ready)
-	}
-	return server{start + ready, crash}
+	return text
 }
 
 // restarted is the next start of that server with flags changed: pairs of a
 // name in "non-default args" and its new value.
 func (s server) restarted(t *testing.T, change ...string) string {
 	t.Helper()
-	out := s.start
+	out, _, _ := strings.Cut(rewrite(t, read(t, fixture), s.first+50, time.Now().Add(time.Minute)), readyLine)
+	out += readyLine
 	for i := 0; i < len(change); i += 2 {
 		old := regexp.MustCompile(`'` + change[i] + `': [^,}]+`)
 		if set := "'" + change[i] + "': " + change[i+1]; old.MatchString(out) {

@@ -117,7 +117,7 @@ func matchFailure(e *Entry, f *failure, phase string, s Scope) (hit, bool) {
 			continue
 		}
 		h, ok := matchSignature(sig, f)
-		if !ok || h.confidence <= best.confidence || !sig.Requires.holds(s) {
+		if !ok || h.confidence <= best.confidence || !sig.Requires.holds(withVars{s, h.vars}) {
 			continue
 		}
 		if sig.Phase != "" && phase == "unknown" {
@@ -130,11 +130,25 @@ func matchFailure(e *Entry, f *failure, phase string, s Scope) (hit, bool) {
 		return best, false
 	}
 	for _, v := range e.Match.Vetoes {
-		if v.When.Eval(s).True() {
+		if v.When.Eval(withVars{s, best.vars}).True() {
 			return hit{}, false
 		}
 	}
 	return best, true
+}
+
+// withVars lets a signature's conditions see what its own pattern captured:
+// the same words can mean two things by their figures.
+type withVars struct {
+	Scope
+	vars map[string]Value
+}
+
+func (w withVars) Lookup(name string) Value {
+	if v, ok := w.vars[name]; ok {
+		return v
+	}
+	return w.Scope.Lookup(name)
 }
 
 func matchSignature(sig *Signature, f *failure) (hit, bool) {

@@ -130,6 +130,9 @@ func (w *wording) restart(next *run) {
 		flags[argFlag(name)] = f.text
 	}
 	made, missing := Compare(w.out, Start{Version: next.version, Flags: flags})
+	if !next.hasArgs {
+		missing = []string{} // the flags of the next start are not known, or not yet
+	}
 	w.out.Restarted = &Restarted{At: w.at(next.start), ChangesMade: made, ChangesMissing: missing}
 }
 

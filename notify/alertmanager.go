@@ -30,8 +30,9 @@ type AlertmanagerOptions struct {
 
 // Alertmanager posts an incident as one alert (API v2). The labels name it and
 // are bounded; everything else is in the annotations, so that a better
-// assessment of the same class does not make a second alert. A recovery or a
-// closed incident resolves it.
+// assessment of the same class does not make a second alert. The return of the
+// server, a recovery or a closed incident resolves it; a withdrawn advice makes
+// it fire again.
 type Alertmanager struct {
 	o      AlertmanagerOptions
 	client *http.Client

@@ -93,11 +93,21 @@ func TestAlertmanagerLife(t *testing.T) {
 			t.Errorf("after the change: %+v", got)
 		}
 
-		// A restart resolves nothing, a recovery does.
+		// The server is back: nobody is needed, also when old news comes late.
 		n.Event, n.Incident.Followup = EventFollowup, &matcher.Followup{RestartedAt: ptr("x")}
 		s = sendAll(t, am, n, s)
+		n.Event = EventUpdated
+		s = sendAll(t, am, n, s)
+		time.Sleep(time.Second)
+		if got := f.firing(); len(got) != 0 {
+			t.Errorf("after the restart: %+v", got)
+		}
+
+		// The advice is withdrawn: somebody is. Then it has held.
+		n.Event, n.Incident.Followup.Withdrawn = EventFollowup, []string{"z"}
+		s = sendAll(t, am, n, s)
 		if len(f.firing()) != 1 {
-			t.Error("resolved by a restart")
+			t.Error("a withdrawn advice fires nothing")
 		}
 		n.Incident.Followup.HeldSince = ptr("y")
 		s = sendAll(t, am, n, s)

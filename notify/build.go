@@ -13,8 +13,8 @@ import (
 // works, without threads in Slack.
 type BuildOptions struct {
 	Tool matcher.Tool
-	// Render gives a whole diagnosis as plain text.
-	Render func(matcher.Incident) string
+	// Render gives the whole diagnosis of a notice as plain text.
+	Render func(Notice) string
 	Logger *slog.Logger
 	Now    func() time.Time
 	// Getenv finds $CREDENTIALS_DIRECTORY; nil leaves that name as it is.

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"diagnose/matcher"
 	"diagnose/notify/slacktest"
 )
 
@@ -82,7 +81,7 @@ func TestEverySinkTestsHarmlessly(t *testing.T) {
 
 func TestPanicsStayInside(t *testing.T) {
 	bot := newTestBot(t, &slacktest.Server{}, func(o *SlackBotOptions) {
-		o.Render = func(matcher.Incident) string { panic("sk-TOPSECRET1234 in a panic") }
+		o.Render = func(Notice) string { panic("sk-TOPSECRET1234 in a panic") }
 	})
 	_, err := Deliver(context.Background(), bot, sampleNotice(EventOpened), nil)
 	if err == nil || strings.Contains(err.Error(), "TOPSECRET") {

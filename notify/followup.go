@@ -31,7 +31,7 @@ func happenings(n Notice) []happening {
 	}
 	if f := i.Followup; f != nil {
 		if f.RestartedAt != nil || len(f.ChangesMade)+len(f.ChangesMissing) > 0 {
-			add("restarted", restartText(oneLine(deref(f.RestartedAt)), f.ChangesMade, f.ChangesMissing), happening{})
+			add("restarted", restartText(oneLine(deref(f.RestartedAt)), f.ChangesMade, f.ChangesMissing), happening{recovery: f.RestartedAt != nil})
 		}
 		for _, w := range f.Withdrawn {
 			add("withdrawn", "Advice withdrawn: "+oneLine(w)+".", happening{escalate: true})
@@ -40,7 +40,7 @@ func happenings(n Notice) []happening {
 			add("held", "Recovered: it has held since "+oneLine(*f.HeldSince)+".", happening{recovery: true})
 		}
 	}
-	if n.Event == EventClosed {
+	if n.Event == EventClosed && !serverBack(i) {
 		add("closed", "Closed.", happening{recovery: true})
 	}
 	return out
@@ -83,24 +83,43 @@ func condition(n Notice) string {
 		return "failed again, advice withdrawn"
 	case f != nil && f.HeldSince != nil:
 		return "recovered"
+	case serverBack(n.Incident) && len(f.ChangesMissing) > 0:
+		return "server is back, change not applied"
+	case serverBack(n.Incident) && len(f.ChangesMade) > 0:
+		return "server is back with the change"
+	case serverBack(n.Incident):
+		return "server is back"
 	case n.Event == EventClosed:
 		return "closed"
-	case f != nil && f.RestartedAt != nil && len(f.ChangesMissing) > 0,
-		f == nil && n.Incident.Restarted != nil && len(n.Incident.Restarted.ChangesMissing) > 0:
+	case n.Incident.Restarted != nil && len(n.Incident.Restarted.ChangesMissing) > 0:
 		return "restarted, change not applied"
-	case f != nil && f.RestartedAt != nil, n.Incident.Restarted != nil:
+	case n.Incident.Restarted != nil:
 		return "restarted"
 	}
 	return "open"
 }
 
-// over tells whether a notice says that the incident needs nobody any more.
+// serverBack tells that the next start was seen to be ready. It is read off the
+// incident and not off the event, so that late news of the old crash does not
+// open the matter again.
+func serverBack(i matcher.Incident) bool {
+	return i.Followup != nil && i.Followup.RestartedAt != nil
+}
+
+// over tells whether a notice says that the incident needs nobody at once: the
+// server serves again, or the matter is closed.
 func over(n Notice) bool {
-	switch condition(n) {
-	case "recovered", "closed":
-		return true
+	f := n.Incident.Followup
+	if f != nil && len(f.Withdrawn) > 0 && f.HeldSince == nil {
+		return false
 	}
-	return false
+	return n.Event == EventClosed || serverBack(n.Incident) || f != nil && f.HeldSince != nil
+}
+
+// willRepeat tells that the server is back without the advised change.
+func willRepeat(n Notice) bool {
+	f := n.Incident.Followup
+	return serverBack(n.Incident) && len(f.ChangesMissing) > 0 && f.HeldSince == nil
 }
 
 // assessment identifies what the diagnosis says, apart from counts, times and

@@ -107,7 +107,7 @@ func TestHostileTexts(t *testing.T) {
 			n := poisoned(c.text)
 			t.Run("slack", func(t *testing.T) {
 				f := &slacktest.Server{}
-				render := func(matcher.Incident) string { return headBytes(c.text, 20000) }
+				render := func(Notice) string { return headBytes(c.text, 20000) }
 				sendAll(t, newTestBot(t, f, func(o *SlackBotOptions) { o.Render = render }), n, nil)
 				sendAll(t, newTestHook(t, f), n, nil)
 				if len(f.Refusals) > 0 || len(f.Paged) > 0 {

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"diagnose/matcher"
 	"diagnose/notify/slacktest"
 
 	bolt "go.etcd.io/bbolt"
@@ -145,7 +144,7 @@ func TestSlackDownForADay(t *testing.T) {
 		}
 		f.SetFault(func(c *slacktest.Call) *slacktest.Fault { return &faults[c.N%len(faults)] })
 		box := newBox(t, Options{}, Sink{Notifier: newTestBot(t, f, func(o *SlackBotOptions) {
-			o.Render = func(i matcher.Incident) string { return "whole diagnosis of " + i.ID }
+			o.Render = func(n Notice) string { return "whole diagnosis of " + n.Incident.ID }
 		})})
 		start := time.Now()
 		for i := range 40 {

@@ -80,7 +80,8 @@ func sampleNotice(event string) Notice {
 }
 
 // renderSample stands for the text report.
-func renderSample(i matcher.Incident) string {
+func renderSample(n Notice) string {
+	i := n.Incident
 	return "incident " + i.ID + "\n" + i.Verdict.Summary + "\n" + strings.Repeat("a line of the whole diagnosis\n", 200)
 }
 

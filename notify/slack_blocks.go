@@ -58,7 +58,7 @@ func (v slackView) fallback() string {
 	if s := sentences(i.Verdict.Summary, 200); s != "" {
 		b.WriteString(". " + slackInline(s, 240))
 	}
-	if len(i.Remedies) > 0 && !over(v.Notice) {
+	if len(i.Remedies) > 0 && (!over(v.Notice) || willRepeat(v.Notice)) {
 		b.WriteString(" Do first: " + slackInline(strings.TrimRight(i.Remedies[0].Title, "."), 120) + ".")
 	}
 	b.WriteString(" [" + slackInline(v.Incident.ID, 64) + "]")
@@ -89,7 +89,7 @@ func (v slackView) header() slackBlock {
 	switch {
 	case v.Event == EventTest:
 		mark = "🔵 "
-	case over(v.Notice):
+	case over(v.Notice) && !willRepeat(v.Notice):
 		mark = "🟢 "
 	case v.Observation, condition(v.Notice) != "open":
 		mark = "🟡 "

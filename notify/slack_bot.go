@@ -30,7 +30,7 @@ type SlackBotOptions struct {
 	Tool matcher.Tool
 	// Render gives the whole diagnosis as plain text for the thread; without it
 	// there is none.
-	Render func(matcher.Incident) string
+	Render func(Notice) string
 
 	Now       func() time.Time
 	Getenv    func(string) string
@@ -218,7 +218,7 @@ func (b *SlackBot) reply(n Notice, st slackBotState) (m slackMessage, then slack
 		}
 	}
 	then = st
-	if m, ok := b.nextDetail(n.Incident, &then); ok {
+	if m, ok := b.nextDetail(n, &then); ok {
 		return plainIf(st.Plain, m), then, false, true
 	}
 	if rest == nil {
@@ -236,17 +236,17 @@ func tell(n Notice, st slackBotState, h happening, mentions []string) (slackMess
 
 // nextDetail is the next part of the whole diagnosis. A diagnosis that changed
 // in the middle is told from its start again.
-func (b *SlackBot) nextDetail(i matcher.Incident, then *slackBotState) (slackMessage, bool) {
+func (b *SlackBot) nextDetail(n Notice, then *slackBotState) (slackMessage, bool) {
 	if b.o.Render == nil || then.Frozen {
 		return slackMessage{}, false
 	}
-	sum := assessment(i)
+	sum := assessment(n.Incident)
 	if then.Whole && then.Details == sum {
 		return slackMessage{}, false
 	}
 	// The renderer is not ours: its text is treated as a log's.
-	text := scrub(clean(headBytes(b.o.Render(i), maxRender)))
-	parts := slackDetails(i.ID, text)
+	text := scrub(clean(headBytes(b.o.Render(n), maxRender)))
+	parts := slackDetails(n.Incident.ID, text)
 	if render := digest(text); then.Details != sum || then.Render != render {
 		then.Details, then.Render, then.Next, then.Whole = sum, render, 0, false
 	}

@@ -90,7 +90,7 @@ func TestBotTellsWhatFollows(t *testing.T) {
 		n.Event = EventFollowup
 		n.Incident.Followup = &matcher.Followup{RestartedAt: ptr("14:10"), ChangesMissing: []string{"--max-num-batched-tokens 16384"}}
 		s = sendAll(t, bot, n, s)
-		if !strings.Contains(root.Blocks, "restarted, change not applied") {
+		if !strings.Contains(root.Blocks, "server is back, change not applied") || !strings.Contains(root.Blocks, "🟡") {
 			t.Error("the message does not show the restart")
 		}
 		time.Sleep(time.Minute)

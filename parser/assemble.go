@@ -33,12 +33,12 @@ type open struct {
 	begin, seq int64 // of its first and its last line
 	from       Pos   // see Parser.OpenFrom
 
-	// vLLM ends every line of a record but the last in "\r"
-	// (logging_utils/formatter.py); some collectors strip it.
-	sawCR, lastCR bool
-	trace         bool // inside a traceback, its exception line is still to come
-	exc           bool // an exception line was read
-	after         int  // lines taken after the exception line
+	// sawCR tells that the record shows its end: vLLM ends every line but the
+	// last in "\r" (logging_utils/formatter.py); some collectors strip it.
+	sawCR bool
+	trace bool // inside a traceback, its exception line is still to come
+	exc   bool // an exception line was read
+	after int  // lines taken after the exception line
 	// bodyRaw is set for a head below which a traceback is printed without
 	// heads.
 	bodyRaw bool
@@ -58,7 +58,7 @@ func newOpen(h *head, meta framing.Meta, raw bool) *open {
 
 func (o *open) add(l piece, seq int64) {
 	o.text.add(TextLine{At: l.at, Text: l.text})
-	o.seq, o.sawCR, o.lastCR, o.width = seq, o.sawCR || l.cr, l.cr, l.width
+	o.seq, o.sawCR, o.width = seq, o.sawCR || l.cr, l.width
 	o.read(l.text)
 }
 
@@ -119,7 +119,7 @@ func (o *open) whole() bool {
 	if o.slot.raw {
 		return o.exc
 	}
-	return !o.lastCR && !o.trace
+	return !o.sawCR && !o.trace
 }
 
 // continues tells whether a formatted line of the same process belongs to the
@@ -129,11 +129,10 @@ func (o *open) continues(h *head, text string) bool {
 	if h.level != o.level || string(h.time) != o.time || string(h.file) != o.file || string(h.line) != o.line {
 		return false
 	}
-	if o.sawCR {
-		return o.lastCR
-	}
 	s := strings.TrimRight(text, " ")
 	switch {
+	case o.sawCR: // it would be closed
+		return true
 	case s == "", text[0] == ' ', isTraceHead(s), isChain(s):
 		return true
 	case o.trace:

@@ -97,7 +97,8 @@ type HTTPError struct {
 type Failure struct {
 	Record *Record
 	// Exceptions are those of the record's chain in causal order: the first is
-	// the cause, copies are folded into Copies.
+	// the cause, copies are folded into Copies. One that carries another
+	// process's (RayTaskError), and a group, stand after what they carry.
 	Exceptions []Exception
 }
 
@@ -191,6 +192,7 @@ type Exception struct {
 	Frames []Frame
 	// Copies counts how often the same text stands again in the record.
 	Copies int
-	// Wrapped marks a text that a terminal broke at its right edge.
+	// Wrapped marks a text that a terminal broke at its right edge, as far as
+	// that shows.
 	Wrapped bool
 }

@@ -16,7 +16,7 @@ import (
 func fixtureLogs(t testing.TB, patterns ...string) map[string][]byte {
 	t.Helper()
 	if len(patterns) == 0 {
-		patterns = []string{"vllm-h200/*.log", "seed/*.log", "hostile/*.log", "reports/*.log", "signatures/*.log", "torch-2.11-h200/*.txt"}
+		patterns = []string{"vllm-h200/*.log", "seed/*.log", "hostile/*.log", "reports/*.log", "signatures/*.log", "startup/*.log", "torch-2.11-h200/*.txt"}
 	}
 	out := map[string][]byte{}
 	for _, p := range patterns {

@@ -159,8 +159,9 @@ func (p *Parser) Peek() {
 // OpenFrom gives the line from which a reader has to start again so that a new
 // Parser gives the same events: the first line of the oldest record that is
 // open, or that an open one is mixed with; ok is false if nothing is open. All
-// events of records that begin there or later come again. A new Parser has to
-// learn the free text of VLLM_LOGGING_PREFIX anew.
+// events of records that begin there or later come again. What a parser learns
+// from earlier lines (the free text of VLLM_LOGGING_PREFIX, the names that
+// compose or stern print) a new one has to learn anew.
 func (p *Parser) OpenFrom() (Pos, bool) {
 	p.expire()
 	var best Pos

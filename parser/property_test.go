@@ -94,6 +94,37 @@ func TestOpenFromLosesNothing(t *testing.T) {
 	})
 }
 
+// Logs in which records overlap in ways that a restart has to know of.
+func TestOpenFromEverywhere(t *testing.T) {
+	const (
+		one  = "(Worker_TP0 pid=1) ERROR 11-30 02:00:00 [a.py:1] "
+		two  = "(Worker_TP1 pid=2) WARNING 11-30 02:00:00 [a.py:1] "
+		cri  = "2026-11-30T02:00:00.000000000Z stdout "
+		sgl  = "[2025-12-12 12:00:00 TP0] Scheduler hit an exception: " + tracebackHead
+		cuda = "CUDA kernel errors might be asynchronously reported."
+	)
+	for name, log := range map[string][]string{
+		"a record around another":      {one + "a\r", two + "b", one + "c", two + "d", one + "e"},
+		"a chain of them":              {one + "a\r", two + "b", one + "c", one + "d\r", two + " e", one + "f", two + " g"},
+		"a piece inside a record":      {tracebackHead, cri + "P one ", "ValueError: x", "ValueError: y", cuda, two + "b", cri + "F piece", two + "c"},
+		"a record inside a piece":      {cri + "P (EngineCore pid=3) INFO 11-30 02:00:00 [a.py:1] Using max mo", two + "b", cri + "F del len 5", two + " c", cri + "F next"},
+		"tracebacks below each other":  {tracebackHead, "ValueError: x", tracebackHead, "ValueError: y", two + "b", tracebackHead, two + " c", "ValueError: z"},
+		"a traceback below SGLang's":   {sgl, "ValueError: x", tracebackHead, "ValueError: y", sgl, "ValueError: z", cuda, tracebackHead, "ValueError: z"},
+		"two processes on a line":      {two + "a", "(Worker_TP1 pid=2) (Worker_TP0 pid=1) INFO 11-30 02:00:00 [a.py:2] b", "WARNING 11-30 02:00:00 [a.py:3] c", two + "d"},
+		"a head and its bare body":     {"ERROR 11-30 02:00:00 [a.py:1] x", tracebackHead, two + "b", "ValueError: y", cuda, two + "c"},
+		"a text broken by a terminal":  {"(Worker_TP0 pid=1) ValueError: a very lo", "ng text", two + "b", "no more of it"},
+		"a record in several objects":  {`{"log":"` + one + `a\r\n","stream":"stdout","time":"2026-11-30T02:00:00Z"}`, two + "b", `{"log":"` + one + `c\n","stream":"stdout","time":"2026-11-30T02:00:00Z"}`},
+		"a process head without trace": {"(EngineCore pid=3) Process EngineCore:", two + "a", "(EngineCore pid=3) " + tracebackHead, two + "b", "(EngineCore pid=3) ValueError: x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ls := linesOf(log...)
+			for cut := range len(ls) + 1 {
+				checkRestart(t, ls, cut)
+			}
+		})
+	}
+}
+
 func TestOpenFromOnFixtures(t *testing.T) {
 	for name, log := range fixtureLogs(t, "vllm-h200/*.log", "hostile/*.log", "signatures/*.log", "reports/*.log") {
 		t.Run(name, func(t *testing.T) {

@@ -32,6 +32,10 @@ func TestSGLang(t *testing.T) {
 			"Scheduler TP0: failure RuntimeError|Prefill out of memory. Try to lower your batch size.\nTry to allocate 2048 tokens. @run{step()}",
 			`Scheduler TP1: stats "sglang" run=1 wait=0 pre=-1 kv=50`,
 		}},
+		{"another traceback below", append(
+			append([]string{stamp + "TP0] Scheduler hit an exception: Traceback (most recent call last):"}, strings.Split(trace(1, "RuntimeError: a"), "\n")[1:]...),
+			strings.Split(trace(1, "RuntimeError: b"), "\n")...),
+			[]string{"Scheduler TP0: failure RuntimeError|a @func0{call0(x)}", ": failure RuntimeError|b @func0{call0(x)}"}},
 		{"ranks after each other", append(
 			append([]string{stamp + "TP0] Scheduler hit an exception: Traceback (most recent call last):"}, strings.Split(trace(1, "RuntimeError: a"), "\n")[1:]...),
 			append([]string{stamp + "TP1] Scheduler hit an exception: Traceback (most recent call last):"}, strings.Split(trace(1, "RuntimeError: b"), "\n")[1:]...)...),

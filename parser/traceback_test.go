@@ -141,6 +141,20 @@ func TestProcessHeadAndOthersBetween(t *testing.T) {
 		"APIServer/1: failure EngineDeadError|x @func0{call0(x)}", "APIServer/1: http 500 /v1/completions")
 }
 
+// What surely is another writer's is no text of an exception.
+func TestForeignLinesBelow(t *testing.T) {
+	for _, s := range []string{
+		"[rank0]:[W205 16:55:27.345399482 ProcessGroupNCCL.cpp:1565] Warning: destroy_process_group() was not called",
+		"/usr/lib/python3.12/multiprocessing/resource_tracker.py:254: UserWarning: leaked",
+		"(raylet) A worker died", "*** SIGSEGV received", "terminate called after throwing an instance of 'c10::Error'", "Fatal Python error: Aborted",
+	} {
+		es := parse("RuntimeError: x", s)
+		if len(es) != 2 || shortBody(es[1].Body) != "failure RuntimeError|x" && shortBody(es[0].Body) != "failure RuntimeError|x" {
+			t.Errorf("%q: %q", s, shorts(es))
+		}
+	}
+}
+
 // Raw text far below an exception is not its text.
 func TestTextFarBelowIsNotTaken(t *testing.T) {
 	ls := prefixed(rawHead, trace(1, "RuntimeError: y"))

@@ -51,7 +51,8 @@ func (v viewer) foot(d matcher.Document) []string {
 	}
 	out := []string{tool}
 	for i, in := range d.Inputs {
-		if len(d.Incidents) > 0 {
+		// A store knows its inputs by name only.
+		if len(d.Incidents) > 0 && (in.Lines != nil || in.Bytes > 0 || in.Framing != "") {
 			s := v.names.source(i) + ": "
 			if in.Lines != nil {
 				s += countedLines(*in.Lines) + ", "

@@ -24,12 +24,15 @@ func (s *source) resume(ctx context.Context) {
 	var lives []*life
 	for try := 0; ; try++ {
 		var whole bool
-		if lives, whole = s.remaining(path); whole || try == 4 {
+		var lost int64
+		if lives, lost, whole = s.remaining(path); whole && lost == 0 || try == maxTries {
+			s.f.counters.LostGenerations.Add(lost)
 			break
 		}
 		for _, l := range lives { // a rotator was at work
 			l.discard()
 		}
+		time.Sleep(time.Duration(try) * time.Millisecond)
 	}
 	for i, l := range lives {
 		if i == 0 {
@@ -51,9 +54,9 @@ func (s *source) resume(ctx context.Context) {
 	}
 }
 
-// remaining opens the lives to read, oldest first; whole is false if the names
-// have changed while it did.
-func (s *source) remaining(path string) (lives []*life, whole bool) {
+// remaining opens the lives to read, oldest first. lost counts those that were
+// found nowhere; whole is false if the names have changed while it looked.
+func (s *source) remaining(path string) (lives []*life, lost int64, whole bool) {
 	names := []string{path}
 	wanted := s.saved.Generations
 	for _, p := range wanted {
@@ -76,7 +79,8 @@ func (s *source) remaining(path string) (lives []*life, whole bool) {
 		all = append(kept, live)
 	}
 	defer func() { closeCandidates(all) }()
-	from, at := s.locate(all, live)
+	from, at, lost := s.locate(all, live)
+	same := true // as when they were compared
 	for _, c := range all[:from] {
 		s.learn(c.id, c.head)
 	}
@@ -90,6 +94,7 @@ func (s *source) remaining(path string) (lives []*life, whole bool) {
 		}
 		l := s.lifeOf(c, off, line)
 		l.sought = c != live
+		same = same && l.endsWith(at[i])
 		if l.file != nil && !s.f.claim(l.id, s) {
 			_ = l.file.Close()
 			continue
@@ -98,15 +103,24 @@ func (s *source) remaining(path string) (lives []*life, whole bool) {
 	}
 	now, err := os.Stat(path)
 	if live == nil {
-		return lives, err != nil
+		return lives, lost, err != nil
 	}
-	return lives, err == nil && idOf(now) == live.id
+	return lives, lost, same && err == nil && idOf(now) == live.id
+}
+
+// endsWith tells whether a life that was just opened begins behind the text
+// that p names.
+func (l *life) endsWith(p Position) bool {
+	if l.file == nil || p.BeforeLen == 0 {
+		return true
+	}
+	return len(l.recent) >= p.BeforeLen && hash(l.recent[len(l.recent)-p.BeforeLen:]) == p.Before
 }
 
 // locate tells which of all is the first to read, and which Position belongs
-// to which. What is found nowhere is counted; only what is newer than the
+// to which. lost counts what is found nowhere; only what is newer than the
 // checkpoint is read then.
-func (s *source) locate(all []*candidate, live *candidate) (from int, at map[int]Position) {
+func (s *source) locate(all []*candidate, live *candidate) (from int, at map[int]Position, lost int64) {
 	at = map[int]Position{}
 	from = len(all)
 	positions := s.saved.Generations
@@ -116,7 +130,6 @@ func (s *source) locate(all []*candidate, live *candidate) (from int, at map[int
 		done = s.find(p, all, nil)
 		known = done >= 0 || p.Name == ""
 	}
-	var lost int64
 	for k, p := range positions {
 		if k == 0 && p.Offset == 0 && known {
 			from = done + 1
@@ -135,7 +148,6 @@ func (s *source) locate(all []*candidate, live *candidate) (from int, at map[int
 			from = min(from, s.firstAfter(all, p))
 		}
 	}
-	s.f.counters.LostGenerations.Add(lost)
 	if from == len(all) {
 		if from = done + 1; !known {
 			from = s.firstAfter(all, positions[len(positions)-1])
@@ -144,7 +156,7 @@ func (s *source) locate(all []*candidate, live *candidate) (from int, at map[int
 			from = min(from, len(all)-1)
 		}
 	}
-	return from, at
+	return from, at, lost
 }
 
 // find gives the index of the best match of p, -1 for none.

@@ -24,6 +24,9 @@ type candidate struct {
 	head       []byte // decompressed
 }
 
+// maxTries bounds how often a folder is looked at that changes meanwhile.
+const maxTries = 10
+
 // candidates lists what stands beside the given names, and the names
 // themselves where they are not the log, in the order of their writing. The
 // caller closes them.
@@ -31,10 +34,11 @@ func (s *source) candidates(names ...string) []*candidate {
 	for try := 0; ; try++ {
 		wanted := s.candidateNames(names)
 		all := openCandidates(wanted)
-		if try == 2 || stillThere(all) && slices.Equal(wanted, s.candidateNames(names)) {
+		if try == maxTries || stillThere(all) && slices.Equal(wanted, s.candidateNames(names)) {
 			return inOrder(all)
 		}
 		closeCandidates(all) // a rotator is at work: one may be missing
+		time.Sleep(time.Duration(try) * time.Millisecond)
 	}
 }
 

@@ -54,6 +54,20 @@ func (s *stream) look(now time.Time) {
 	s.close(states, now)
 	s.forget(states)
 	s.commit()
+	s.looked, s.atRest = now, s.settled()
+}
+
+// settled tells that time alone brings nothing new but the end of HeldAfter.
+func (s *stream) settled() bool {
+	if _, open := s.p.OpenFrom(); open && s.peeked != s.next {
+		return false
+	}
+	for _, r := range s.runs {
+		if r.pending() {
+			return false
+		}
+	}
+	return true
 }
 
 // peek shows the open records to the tracker: the record of the process that
@@ -111,6 +125,7 @@ func (s *stream) tell(r *liveRun, l matcher.Live, now time.Time) {
 		return
 	}
 	in := l.Incidents[0]
+	in.Restarted = nil // followUp tells it, once the new start is whole
 	s.place(&in)
 	if r.record == nil && l.Last && now.Sub(r.lastSaw) < s.d.patience(in) {
 		r.told = -1 // a better assessment may be on its way
@@ -223,9 +238,6 @@ func (s *stream) update(r *liveRun, in matcher.Incident, now time.Time) {
 		merged := old
 		merged.Consequences = mergeConsequences(old.Consequences, in.Consequences)
 		in = merged
-	}
-	if in.Restarted == nil {
-		in.Restarted = old.Restarted
 	}
 	if same(old, in) {
 		return

@@ -46,6 +46,10 @@ type stream struct {
 	peeked    parser.Pos
 	changed   bool
 	committed parser.Pos
+	// atRest tells that nothing is pending since the last look, so that a quiet
+	// log costs next to nothing.
+	atRest bool
+	looked time.Time
 }
 
 // runHead is what has to be replayed to know a run without reading it again.
@@ -110,7 +114,7 @@ func (s *stream) line(ref tailer.SourceRef, l tailer.Line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	src := s.source(ref, l.Offset)
-	s.lastInput = s.d.opt.Now()
+	s.lastInput, s.atRest = s.d.opt.Now(), false
 	s.d.metrics.line(len(l.Data), l.Cut > 0)
 	s.feed(parser.Line{At: parser.Pos{Source: src, Line: l.Number, Offset: l.Offset}, Data: l.Data, Cut: l.Cut})
 	s.next = parser.Pos{Source: src, Offset: l.Next}
@@ -183,7 +187,7 @@ func (s *stream) tail(ref tailer.SourceRef, l tailer.Line) {
 	p := s.p.Fork(s.event)
 	p.Line(parser.Line{At: parser.Pos{Source: src, Line: l.Number, Offset: l.Offset}, Data: l.Data, Cut: l.Cut})
 	p.Flush()
-	s.changed = true
+	s.changed, s.atRest = true, false
 	s.look(s.d.opt.Now())
 }
 
@@ -191,7 +195,7 @@ func (s *stream) tail(ref tailer.SourceRef, l tailer.Line) {
 func (s *stream) idle(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.sources) == 0 {
+	if len(s.sources) == 0 || s.atRest && now.Sub(s.looked) < time.Minute {
 		return
 	}
 	s.look(now)

@@ -46,8 +46,9 @@ func TestCatalogLogs(t *testing.T) {
 				case s.Not && matched:
 					t.Errorf("a near miss matches: %s", s.Why)
 				case e.Role == "benign" && !s.Not:
-					if len(d.Incidents) > 0 {
-						t.Errorf("no failure, and reported as %q", named)
+					// Another failure may stand in the same log.
+					if matched {
+						t.Error("no failure, and reported as one")
 					}
 				case !s.Not && !matched:
 					t.Errorf("does not match; the answer is %q", named)

@@ -144,40 +144,6 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestStartup: partial logs of servers that did not come up, or that failed by
-// no lack of memory. Where the label is sure everything expected holds; where
-// it is not, "unknown" is right as well.
-func TestStartup(t *testing.T) {
-	for log, file := range cases(t, "startup") {
-		t.Run(strings.TrimSuffix(filepath.Base(log), ".log"), func(t *testing.T) {
-			t.Parallel()
-			var c struct {
-				Expect expectation `json:"expect"`
-			}
-			readJSON(t, file, &c)
-			r := call(t, "", "--format", "json", "--no-siblings", log)
-			d := r.document(t)
-			if want := status(d); r.status != want {
-				t.Errorf("status %d, the document says %d", r.status, want)
-			}
-			if len(d.Incidents) != *c.Expect.Incidents {
-				t.Fatalf("%d incidents, expected %d: %s", len(d.Incidents), *c.Expect.Incidents, brief(d))
-			}
-			if len(d.Incidents) == 0 {
-				return
-			}
-			in := d.Incidents[0]
-			if in.Verdict.Class == "unknown" && c.Expect.LabelConfidence == "low" {
-				t.Log("unknown, and the label is not sure")
-				return
-			}
-			for _, p := range append(c.Expect.problems(in), gibProblems(t, log, in, c.Expect.OOMGiB)...) {
-				t.Error(p)
-			}
-		})
-	}
-}
-
 // TestSignatures: one log a message form. The class need not be found from a
 // single message, but is never wrong with high confidence.
 func TestSignatures(t *testing.T) {

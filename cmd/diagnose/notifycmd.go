@@ -153,7 +153,7 @@ func buildSinks(cfg config) (matcher.Tool, []notify.Notifier, error) {
 	}
 	tool := matcher.Tool{Version: version(), Catalog: cat.Revision}
 	built, err := cfg.Notify.Build(notify.BuildOptions{
-		Tool: tool, Getenv: os.Getenv, Render: func(in matcher.Incident) string { return renderText(cat, in) },
+		Tool: tool, Getenv: os.Getenv, Render: func(n notify.Notice) string { return renderText(cat, n) },
 	})
 	if err != nil {
 		return tool, nil, fmt.Errorf("build sinks: %w", err)

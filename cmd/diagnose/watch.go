@@ -208,6 +208,9 @@ func (s *service) build(a *app) error {
 	s.follower, err = tailer.NewFollower(tailer.Options{
 		Paths: s.cfg.Paths, Journals: s.cfg.Journals, Stdin: a.in,
 		Store: tailer.NewCheckpointFile(s.cfg.StateDir), FirstStart: firstStart, Starts: startsRecord,
+		// A quiet log's lines still come at once, through inotify; only a
+		// rotation of it is seen a second later.
+		IdleTick: 2 * time.Second, IdleEvery: 2 * time.Second,
 		Warn: func(err error) { s.log.Warn("follow", "error", err.Error()) },
 	}, s.daemon)
 	if err != nil {
@@ -249,7 +252,7 @@ func openOutboxDB(dir string, log *slog.Logger) (*bolt.DB, error) {
 func (s *service) buildOutbox() error {
 	sinks, err := s.cfg.Notify.Build(notify.BuildOptions{
 		Tool: matcher.Tool{Version: version(), Catalog: s.cat.Revision}, Logger: s.log, Getenv: os.Getenv,
-		Render: func(in matcher.Incident) string { return renderText(s.cat, in) },
+		Render: func(n notify.Notice) string { return renderText(s.cat, n) },
 	})
 	if err != nil {
 		return fmt.Errorf("build sinks: %w", err)
@@ -286,11 +289,16 @@ func (s *service) publish(n notify.Notice) error {
 	return s.outbox.Enqueue(n)
 }
 
-func renderText(cat *matcher.Catalog, in matcher.Incident) string {
+// renderText is the whole diagnosis of a notice. Its inputs are known by name
+// only, which is what positions are shown with.
+func renderText(cat *matcher.Catalog, n notify.Notice) string {
 	var b strings.Builder
-	doc := matcher.Document{Schema: matcher.Schema, Tool: matcher.Tool{Version: version(), Catalog: cat.Revision}, Incidents: []matcher.Incident{in}}
+	doc := matcher.Document{Schema: matcher.Schema, Tool: matcher.Tool{Version: version(), Catalog: cat.Revision}, Incidents: []matcher.Incident{n.Incident}}
+	for _, name := range n.Sources {
+		doc.Inputs = append(doc.Inputs, matcher.Input{Name: name})
+	}
 	if err := report.Text(&b, doc, report.Options{Width: 78, Titles: titles(cat)}); err != nil {
-		return in.Verdict.Summary
+		return n.Incident.Verdict.Summary
 	}
 	return b.String()
 }
