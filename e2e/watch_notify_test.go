@@ -3,9 +3,11 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http/httptest"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,11 +17,24 @@ import (
 // newSlackDaemon is a daemon whose only sink is a fake Slack on loopback.
 func newSlackDaemon(t *testing.T) (*daemon, *slacktest.Server) {
 	t.Helper()
+	t.TempDir() // removed after all else
 	f := &slacktest.Server{}
 	srv := httptest.NewServer(f)
-	t.Cleanup(srv.Close)
-	t.Cleanup(srv.CloseClientConnections) // first: a hanging call would hold Close
-	d := newDaemon(t, fmt.Sprintf(`  sinks:
+	var d *daemon
+	t.Cleanup(func() { // after the daemon was killed, and so without a call
+		srv.CloseClientConnections()
+		srv.Close()
+		if strings.Contains(d.said(), slacktest.Token) {
+			t.Error("the token is in the daemon's log or output")
+		}
+		if len(f.Refusals) > 0 || len(f.Paged) > 0 {
+			t.Errorf("refused %q, paged %q", f.Refusals, f.Paged)
+		}
+		if t.Failed() {
+			t.Log(read(t, d.path("stderr")))
+		}
+	})
+	d = newDaemon(t, fmt.Sprintf(`  sinks:
     - name: slack
       slack_bot:
         token_file: token
@@ -31,17 +46,6 @@ func newSlackDaemon(t *testing.T) (*daemon, *slacktest.Server) {
 	write(t, d.path("token"), slacktest.Token+"\n")
 	config := read(t, d.path("config.yaml"))
 	write(t, d.path("config.yaml"), strings.Replace(config, "token_file: token", "token_file: "+d.path("token"), 1))
-	t.Cleanup(func() {
-		if strings.Contains(d.said(), slacktest.Token) {
-			t.Error("the token is in the daemon's log or output")
-		}
-		if len(f.Refusals) > 0 || len(f.Paged) > 0 {
-			t.Errorf("refused %q, paged %q", f.Refusals, f.Paged)
-		}
-		if t.Failed() {
-			t.Log(d.said())
-		}
-	})
 	return d, f
 }
 
@@ -138,8 +142,7 @@ func TestWatchTellsSlackOnce(t *testing.T) {
 		t.Errorf("%d messages, the first: %s", len(roots), roots[0].Blocks)
 	}
 	thread = textOf(t, replies[roots[0].TS])
-	if !strings.Contains(thread, "Applied: --kv-cache-memory-bytes 131425999257, --max-num-batched-tokens 16384") &&
-		!strings.Contains(thread, "Applied: --max-num-batched-tokens 16384, --kv-cache-memory-bytes 131425999257") {
+	if !strings.Contains(thread, "Applied: --kv-cache-memory-bytes default -> 131425999257, --max-num-batched-tokens 32768 -> 16384.") {
 		t.Errorf("the applied change is not told: %s", thread[max(0, len(thread)-500):])
 	}
 	counts := map[string]int{}
@@ -158,4 +161,110 @@ func TestWatchTellsSlackOnce(t *testing.T) {
 	if after := len(f.Snapshot()); after != before {
 		t.Errorf("%d messages after a restart, %d before", after, before)
 	}
+}
+
+// TestKilledWhileDelivering ends the daemon with SIGKILL at random points of
+// the delivery, while Slack hangs, cuts connections and answers with errors.
+// Every incident must arrive whole. What arrives twice is what Slack had
+// accepted when its answer was lost; the id in it shows that.
+func TestKilledWhileDelivering(t *testing.T) {
+	slow(t)
+	const servers, kills = 3, 8
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random, slacks := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
+
+	d, f := newSlackDaemon(t)
+	var mu sync.Mutex
+	lost := 0 // messages that Slack took and could not say so
+	struck := make(chan struct{}, 1)
+	strike := 0 // the call at which the daemon is to die
+	f.SetFault(func(c *slacktest.Call) *slacktest.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if strike--; strike == 0 {
+			select {
+			case struck <- struct{}{}:
+			default:
+			}
+			accept := slacks.IntN(2) == 0
+			if accept {
+				lost++
+			}
+			return &slacktest.Fault{Accept: accept, Hang: true}
+		}
+		switch slacks.IntN(6) {
+		case 0:
+			return &slacktest.Fault{Status: 503, Body: "<html>down</html>"}
+		case 1:
+			lost++
+			return &slacktest.Fault{Accept: true, Cut: true}
+		case 2:
+			return &slacktest.Fault{Status: 429, Header: map[string]string{"Retry-After": "1"}}
+		}
+		return nil
+	})
+
+	for i := range servers {
+		s := newServer(t, 5000+100*i)
+		write(t, d.path(fmt.Sprintf("logs/vllm-%d.log", i)), s.start)
+		if i == 0 {
+			d.start()
+			eventually(t, "the daemon follows", func() bool { return strings.Contains(d.said(), "following") })
+		}
+		appendTo(t, d.path(fmt.Sprintf("logs/vllm-%d.log", i)), s.crash)
+	}
+	for range kills {
+		mu.Lock()
+		strike = 1 + random.IntN(4)
+		mu.Unlock()
+		select {
+		case <-struck:
+		case <-time.After(patience):
+			t.Fatal("no call to strike at")
+		}
+		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
+		d.kill()
+		d.start()
+	}
+	f.SetFault(nil)
+
+	whole := func() int {
+		n := 0
+		roots, replies := split(f.Snapshot())
+		for _, r := range roots {
+			if wholeThread(replies[r.TS]) {
+				n++
+			}
+		}
+		return n
+	}
+	eventually(t, "each incident with its whole thread", func() bool { return whole() >= servers })
+	d.stop()
+
+	ids, counts := map[string]int{}, map[string]int{}
+	roots, _ := split(f.Snapshot())
+	for _, r := range roots {
+		id := r.Text[strings.LastIndexByte(r.Text, '[')+1:]
+		ids[id]++
+	}
+	if len(ids) != servers {
+		t.Errorf("%d incidents, want %d: %v", len(ids), servers, ids)
+	}
+	twice := 0
+	for _, m := range f.Snapshot() {
+		if m.Thread != "" {
+			counts[m.Thread+m.Text]++
+		}
+	}
+	for _, n := range counts {
+		twice += n - 1
+	}
+	for _, n := range ids {
+		twice += n - 1
+	}
+	if twice > lost {
+		t.Errorf("%d messages came twice, %d answers were lost: %v", twice, lost, counts)
+	}
+	t.Logf("%d posts, %d answers lost, %d told twice", f.Count("chat.postMessage"), lost, twice)
 }

@@ -175,6 +175,11 @@ func (s *scope) deriveFromTried(e *Entry) {
 	unit, step := "tokens", 0.0
 	if e.Scales == "max_num_seqs" {
 		unit = "seqs"
+		// A dump tells how many sequences the failing step had; statistics are
+		// seconds old and tell nothing of this step.
+		if n, ok := s.num("running"); ok && s.facts["scheduled_tokens"].kind == numberKind {
+			step = n
+		}
 	} else if st, ok := s.num("step_tokens"); ok {
 		step = st
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -86,7 +87,11 @@ func scriptCommands() map[string]scriptCommand {
 			if err != nil {
 				return err
 			}
-			return os.WriteFile(ts.MkAbs(args[2]), []byte(ts.ReadFile(args[1])[:n]), 0o644)
+			data := ts.ReadFile(args[1])
+			if n < 0 || n > len(data) {
+				return fmt.Errorf("%s has %d bytes", args[1], len(data))
+			}
+			return os.WriteFile(ts.MkAbs(args[2]), []byte(data[:n]), 0o644)
 		}),
 		// concat TARGET SOURCE...: put files behind each other.
 		"concat": plain(2, func(ts *testscript.TestScript, args []string) error {
