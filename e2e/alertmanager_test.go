@@ -130,7 +130,7 @@ func TestAlertmanager(t *testing.T) {
 		t.Errorf("incident %q, state %q", first.Labels["incident"], first.Status.State)
 	}
 	for name, want := range map[string]string{
-		"summary": "8.00 GiB", "remedies": "--max-num-batched-tokens 16384", "do_not": "--gpu-memory-utilization", "root": "vllm.log:",
+		"summary": "8.00 GiB", "remedies": "--max-num-batched-tokens 16384", "do_not": "--gpu-memory-utilization", "root": "vllm.log:209 ",
 	} {
 		if !strings.Contains(first.Annotations[name], want) {
 			t.Errorf("annotation %s is %q, without %q", name, first.Annotations[name], want)

@@ -118,7 +118,7 @@ func TestWatchTellsSlackOnce(t *testing.T) {
 		}
 	}
 	thread := textOf(t, replies[roots[0].TS])
-	for _, want := range []string{"do this first", "--max-num-batched-tokens 16384 --kv-cache-memory-bytes 131425999257", "why not", "not this", "numbers", "vllm.log:", "how to verify", "references"} {
+	for _, want := range []string{"do this first", "--max-num-batched-tokens 16384 --kv-cache-memory-bytes 131425999257", "why not", "not this", "numbers", "vllm.log:209", "how to verify", "references"} {
 		if !strings.Contains(thread, want) {
 			t.Errorf("%q is not in the thread:\n%s", want, thread)
 		}

@@ -2,7 +2,9 @@ package matcher
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"diagnose/parser"
@@ -29,13 +31,15 @@ func (w *wording) evidence() {
 	w.sayLoad()
 	w.sayVersion()
 	w.sayGiven()
+	w.conflicts()
 }
 
 // sayGiven marks what a person gave by hand.
 func (w *wording) sayGiven() {
-	for name, f := range w.s.facts {
-		if f.basis == "given" && strings.HasPrefix(name, "flags.") {
-			w.say(Inferred, nil, "", "%s = %s was given by hand; the log does not show it", strings.ReplaceAll(strings.TrimPrefix(name, "flags."), "_", "-"), f.text)
+	for _, name := range slices.Sorted(maps.Keys(w.s.facts)) {
+		flag, ok := strings.CutPrefix(name, "flags.")
+		if f := w.s.facts[name]; ok && f.basis == "given" && !secretFlag(flag) {
+			w.say(Inferred, nil, "", "%s = %s was given by hand; the log does not show it", strings.ReplaceAll(flag, "_", "-"), f.text)
 		}
 	}
 	if w.s.facts["kv_usage_pct"].basis == "given" {
@@ -223,6 +227,7 @@ func (w *wording) exclusions() {
 			}
 		}
 	}
+	w.otherFaults()
 	if _, isOOM := w.s.num("tried"); isOOM || w.s.facts["masked"].yes {
 		w.excludeKV(rule)
 		w.excludeOthers(rule)

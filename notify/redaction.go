@@ -54,6 +54,10 @@ func Redact(i matcher.Incident) matcher.Incident {
 	return out
 }
 
+// RedactText does for one text, such as a file's name, what Redact does for an
+// incident's.
+func RedactText(s string) string { return redactText(s) }
+
 func redactText(s string) string { return redactTo(s, maxScan, maxString) }
 
 func redactTo(s string, scan, keep int) string {

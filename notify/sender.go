@@ -67,9 +67,9 @@ func (s *sender) merge(n Notice, now, hold time.Time) item {
 }
 
 // strongerEvent tells whether the event that waits must not be hidden by a
-// newer one: a follow-up or an opening is not made a mere update.
+// newer one: an opening, a follow-up or an end is not made a mere update.
 func strongerEvent(waiting, newer string) bool {
-	return newer == EventUpdated && (waiting == EventOpened || waiting == EventFollowup)
+	return newer == EventUpdated && (waiting == EventOpened || waiting == EventFollowup || waiting == EventClosed)
 }
 
 // accept takes an item that is on disk, and drops the oldest ones beyond the

@@ -124,6 +124,7 @@ func (w *SlackWebhook) next(n Notice, st slackWebhookState) (slackMessage, slack
 			then.Recovered, then.Last, then.Count = true, now, count
 			return w.short(n, h.text, nil), then, nil
 		}
+		then.Recovered = false
 		return w.short(n, h.text, mentionsOf(n)), then, nil
 	}
 	if sum := assessment(i); sum != st.Assessment {

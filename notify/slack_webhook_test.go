@@ -116,3 +116,31 @@ func TestHookPreview(t *testing.T) {
 		t.Errorf("%v %v", err, Validate(raw))
 	}
 }
+
+// TestHookTellsTheReturnOnce: a webhook has no thread, so the return of the
+// server is one short message with what was changed, and the later word that it
+// has held is none.
+func TestHookTellsTheReturnOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &slacktest.Server{}
+		hook := newTestHook(t, f)
+		n := sampleNotice(EventOpened)
+		s := sendAll(t, hook, n, nil)
+		time.Sleep(time.Hour)
+		n.Event = EventClosed
+		n.Incident.Followup = &matcher.Followup{RestartedAt: ptr("14:10"), ChangesMade: []string{"--max-num-batched-tokens 32768 -> 16384"}}
+		s = sendAll(t, hook, n, s)
+		want := "GPU OOM (workspace) · GLM-5.2-FP8 · node17: Restarted (14:10). Applied: --max-num-batched-tokens 32768 -&gt; 16384. [9f86d081884c]"
+		if len(f.Messages) != 2 || f.Messages[1].Text != want {
+			t.Errorf("%d messages, the last %q", len(f.Messages), f.Messages[len(f.Messages)-1].Text)
+		}
+		time.Sleep(time.Hour)
+		n.Event, n.Incident.Followup.HeldSince = EventFollowup, ptr("14:10")
+		s = sendAll(t, hook, n, s)
+		n.Event = EventUpdated
+		sendAll(t, hook, n, s)
+		if len(f.Messages) != 2 || len(f.Paged) != 0 {
+			t.Errorf("%d messages, paged %q", len(f.Messages), f.Paged)
+		}
+	})
+}

@@ -42,6 +42,9 @@ type Position struct {
 	// Modified is when the file was last written to, as far as was seen.
 	Modified time.Time `json:"modified"`
 	Done     bool      `json:"done,omitempty"`
+	// Text is what stands from Offset on, if that is not much: the file may be
+	// removed before it is read again.
+	Text []byte `json:"text,omitempty"`
 }
 
 func (c Checkpoint) isZero() bool { return len(c.Generations) == 0 && c.Cursor == "" }

@@ -2,6 +2,7 @@ package tailer
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -24,9 +25,9 @@ func (s *source) resume(ctx context.Context) {
 	var lives []*life
 	for try := 0; ; try++ {
 		var whole bool
-		var lost int64
-		if lives, lost, whole = s.remaining(path); whole && lost == 0 || try == maxTries {
-			s.f.counters.LostGenerations.Add(lost)
+		var lost []Position
+		if lives, lost, whole = s.remaining(path); whole && len(lost) == 0 || try == maxTries {
+			lives = append(s.revive(lost), lives...)
 			break
 		}
 		for _, l := range lives { // a rotator was at work
@@ -54,9 +55,52 @@ func (s *source) resume(ctx context.Context) {
 	}
 }
 
-// remaining opens the lives to read, oldest first. lost counts those that were
+// revive makes lives of the text that the checkpoint carried for removed files.
+// It stands at its offset in a file without a name.
+func (s *source) revive(lost []Position) (lives []*life) {
+	for _, p := range lost {
+		file, info, err := holdText(p.Text, p.Offset)
+		if err != nil {
+			s.f.opt.Warn(fmt.Errorf("read the text kept of %s: %w", p.Name, err))
+		}
+		if file == nil {
+			s.f.counters.LostGenerations.Add(1)
+			continue
+		}
+		l := s.newLife(file, info, p.Name, p.Offset, p.Line)
+		l.sought = true
+		lives = append(lives, l)
+	}
+	return lives
+}
+
+// holdText gives nil for no text.
+func holdText(text []byte, off int64) (*os.File, os.FileInfo, error) {
+	if len(text) == 0 {
+		return nil, nil, nil
+	}
+	file, err := os.CreateTemp("", "tailer")
+	if err != nil {
+		return nil, nil, err
+	}
+	err = os.Remove(file.Name())
+	if err == nil {
+		_, err = file.WriteAt(text, off)
+	}
+	var info os.FileInfo
+	if err == nil {
+		info, err = file.Stat()
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, nil, err
+	}
+	return file, info, nil
+}
+
+// remaining opens the lives to read, oldest first. lost are those that were
 // found nowhere; whole is false if the names have changed while it looked.
-func (s *source) remaining(path string) (lives []*life, lost int64, whole bool) {
+func (s *source) remaining(path string) (lives []*life, lost []Position, whole bool) {
 	names := []string{path}
 	wanted := s.saved.Generations
 	for _, p := range wanted {
@@ -118,9 +162,9 @@ func (l *life) endsWith(p Position) bool {
 }
 
 // locate tells which of all is the first to read, and which Position belongs
-// to which. lost counts what is found nowhere; only what is newer than the
+// to which. lost is what is found nowhere; only what is newer than the
 // checkpoint is read then.
-func (s *source) locate(all []*candidate, live *candidate) (from int, at map[int]Position, lost int64) {
+func (s *source) locate(all []*candidate, live *candidate) (from int, at map[int]Position, lost []Position) {
 	at = map[int]Position{}
 	from = len(all)
 	positions := s.saved.Generations
@@ -133,6 +177,9 @@ func (s *source) locate(all []*candidate, live *candidate) (from int, at map[int
 	for k, p := range positions {
 		if k == 0 && p.Offset == 0 && known {
 			from = done + 1
+			if len(p.Text) > 0 && s.find(p, all, nil) < 0 {
+				lost = append(lost, p)
+			}
 			continue
 		}
 		i := s.find(p, all, at)
@@ -140,8 +187,8 @@ func (s *source) locate(all []*candidate, live *candidate) (from int, at map[int
 		case i >= 0:
 			at[i] = p
 			from = min(from, i)
-		case p.HeadLen > 0 || p.Offset > 0:
-			lost++
+		case p.HeadLen > 0 || p.Offset > 0 || len(p.Text) > 0:
+			lost = append(lost, p)
 		}
 		if k == 0 && p.HeadLen == 0 {
 			// It was empty, so this may be another text in the same file.

@@ -55,13 +55,37 @@ func (s *source) prune() {
 func (l *life) open() bool { return l.file != nil || l.rest.size() > 0 }
 
 func (l *life) position() Position {
+	head := l.head
+	if len(head) == 0 && l.file != nil {
+		head = readSome(l.file, 0, headMax) // not looked at yet
+	}
 	return Position{
 		Name: l.name, Device: l.id.device, Inode: l.id.inode,
-		Head: hash(l.head), HeadLen: len(l.head),
+		Head: hash(head), HeadLen: len(head),
 		Offset: l.commit.off, Line: l.commit.line,
 		Before: hash(l.commit.before), BeforeLen: len(l.commit.before),
 		Modified: l.modified,
 	}
+}
+
+// carried gives the text of l that would be lost with its file: all that is
+// not committed.
+func (s *source) carried(l *life) []byte {
+	if l.file == nil {
+		return nil
+	}
+	info, err := l.file.Stat()
+	n := int64(0)
+	if err == nil {
+		n = info.Size() - l.commit.off
+	}
+	if n <= 0 || n > s.f.opt.Carry {
+		return nil
+	}
+	if l.text == nil || l.textOff != l.commit.off || int64(len(l.text)) != n {
+		l.text, l.textOff = readSome(l.file, l.commit.off, n), l.commit.off
+	}
+	return l.text
 }
 
 func (s *source) checkpoint() Checkpoint {
@@ -75,7 +99,9 @@ func (s *source) checkpoint() Checkpoint {
 		c.Generations = append(c.Generations, *s.done)
 	}
 	for _, l := range s.needed {
-		c.Generations = append(c.Generations, l.position())
+		p := l.position()
+		p.Text = s.carried(l)
+		c.Generations = append(c.Generations, p)
 	}
 	return c
 }

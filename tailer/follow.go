@@ -96,6 +96,10 @@ type Options struct {
 	// Burst is how much unread text, in bytes, is read with Read instead of
 	// nxadm/tail. Default 256 KiB.
 	Burst int64
+	// Carry is how much text that was read but not committed is kept in a
+	// checkpoint for each generation, in bytes, in case its file is removed.
+	// Default 256 KiB; beyond it nothing is kept, and so it is with -1.
+	Carry int64
 	// OwnReader never uses nxadm/tail. Memory is then bounded by MaxLine
 	// whatever is written; lines wait up to one Tick.
 	OwnReader bool
@@ -143,6 +147,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Burst <= 0 {
 		o.Burst = 256 << 10
+	}
+	if o.Carry == 0 {
+		o.Carry = 256 << 10
 	}
 	if o.Now == nil {
 		o.Now = time.Now

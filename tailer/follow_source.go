@@ -48,6 +48,8 @@ type source struct {
 	done   *Position
 	ended  bool
 	missed time.Time // since when the path has been missing
+	// tailing: nxadm/tail runs.
+	tailing bool
 }
 
 func newSource(f *Follower, t target, saved Checkpoint, old bool) *source {

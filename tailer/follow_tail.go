@@ -135,6 +135,7 @@ func (w *tailer) stop() bool {
 // renamed file is removed after the file is gone). Our own descriptor keeps the
 // file, so it should not come to that; if it does, the Tails poll from then on.
 func (s *source) endTail() {
+	s.setTailing(false)
 	if s.watch.stop() {
 		return
 	}
@@ -150,7 +151,15 @@ func (s *source) startTail(now time.Time) {
 	cur := s.cur()
 	if err := s.watch.start(cur.file, s.target.path, cur.off, !s.f.counters.inotify.Load()); err != nil {
 		s.watch.punish(now)
+		return
 	}
+	s.setTailing(true)
+}
+
+func (s *source) setTailing(on bool) {
+	s.mu.Lock()
+	s.tailing = on
+	s.mu.Unlock()
 }
 
 // stopTail ends the Tail before its file has ended.

@@ -41,14 +41,12 @@ type event struct {
 type recorder struct {
 	mu     sync.Mutex
 	events []event
-	hist []string
 	onLine func(ref SourceRef, l Line)
 }
 
 func (r *recorder) add(e event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e.call != "idle" { r.hist = append(r.hist, fmt.Sprintf("%s %s g%d %s @%d %.20q -> g%d %s %s", time.Now().Format("05.000000"), e.call, e.ref.Gen, filepath.Base(e.ref.Name), e.line.Offset, e.text, e.next.Gen, filepath.Base(e.next.Name), e.kind)) }
 	r.events = append(r.events, e)
 }
 

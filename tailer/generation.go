@@ -84,6 +84,8 @@ type life struct {
 	head      []byte
 	turned    int64 // off when the life ended; -1 before
 	commit    mark
+	text      []byte // what was last carried from textOff on
+	textOff   int64
 	// joined is where the line ended that began with the rest of this life.
 	joined *joint
 }

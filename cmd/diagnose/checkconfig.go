@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/hashicorp/go-multierror"
 	"github.com/spf13/cobra"
 )
 
@@ -14,13 +13,12 @@ func (a *app) checkConfigCommand() *cobra.Command {
 		Use: "check-config FILE", Short: "Check the daemon's configuration, all problems at once", Args: cobra.ExactArgs(1),
 		Long: "Checks keys, types and values, the secrets' files, and for each path whether the\nuser who runs this can read it (run it as the service's user to know that).",
 		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := loadConfig(args[0])
+			c, found, err := readConfig(args[0])
 			if err != nil {
 				return err
 			}
-			var all *multierror.Error
 			for _, e := range fieldErrors(c.Notify.CheckSecrets(os.Getenv)) {
-				all = multierror.Append(all, fmt.Errorf("%s: notify.%s: %s", args[0], e.Field, e.Reason))
+				found.bad("notify."+e.Field, "%s", e.Reason)
 			}
 			for _, p := range c.Paths {
 				fmt.Fprintf(a.out, "%s: %s\n", p, readable(p))
@@ -28,7 +26,7 @@ func (a *app) checkConfigCommand() *cobra.Command {
 			for _, j := range c.Journals {
 				fmt.Fprintf(a.out, "journal of %s: read through journalctl\n", j)
 			}
-			if err := linesOf(all); err != nil {
+			if err := found.err(args[0]); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintln(a.out, "the configuration is sound")

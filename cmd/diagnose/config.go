@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -50,41 +49,33 @@ type timing struct {
 // loadConfig reads and checks a file. Every problem is a line "file:line:
 // reason".
 func loadConfig(path string) (config, error) {
-	var c config
+	c, found, err := readConfig(path)
+	if err != nil {
+		return c, err
+	}
+	return c, found.err(path)
+}
+
+// readConfig reads a file as far as it can and gives all that is wrong in it.
+// err is for a file that cannot be read at all.
+func readConfig(path string) (c config, found problems, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return c, fmt.Errorf("read configuration: %w", err)
+		return c, found, fmt.Errorf("read configuration: %w", err)
+	}
+	if err := yaml.Unmarshal(data, &found.root); err != nil {
+		found.add(yamlProblems(err)...)
+		return c, found, nil
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return c, yamlProblems(path, err)
+		found.add(yamlProblems(err)...)
+	} else if err := dec.Decode(new(yaml.Node)); err == nil {
+		found.add(problem{text: "a second document stands behind the first; only one is read"})
 	}
-	var node yaml.Node
-	if err := yaml.Unmarshal(data, &node); err != nil {
-		return c, yamlProblems(path, err)
-	}
-	return c, c.check(path, &node)
-}
-
-// yamlProblems turns yaml's list into one line a problem.
-func yamlProblems(path string, err error) error {
-	var typed *yaml.TypeError
-	list := []string{strings.TrimPrefix(err.Error(), "yaml: ")}
-	if errors.As(err, &typed) {
-		list = typed.Errors
-	}
-	var all *multierror.Error
-	for _, m := range list {
-		line, rest, ok := strings.Cut(strings.TrimPrefix(m, "line "), ": ")
-		if _, num := strconv.Atoi(line); ok && num == nil {
-			rest = strings.ReplaceAll(strings.ReplaceAll(rest, " in type main.config", ""), " in type ", " of ")
-			all = multierror.Append(all, fmt.Errorf("%s:%s: %s", path, line, rest))
-			continue
-		}
-		all = multierror.Append(all, fmt.Errorf("%s: %s", path, m))
-	}
-	return linesOf(all)
+	c.check(&found)
+	return c, found, nil
 }
 
 // linesOf gives a multierror the form of one problem a line.
@@ -101,16 +92,9 @@ func linesOf(all *multierror.Error) error {
 	return all.ErrorOrNil()
 }
 
-// check finds impossible values and names their lines.
-func (c config) check(path string, node *yaml.Node) error {
-	var all *multierror.Error
-	bad := func(field, format string, args ...any) {
-		at := path
-		if n := fieldLine(node, field); n > 0 {
-			at = fmt.Sprintf("%s:%d", path, n)
-		}
-		all = multierror.Append(all, fmt.Errorf("%s: %s: %s", at, field, fmt.Sprintf(format, args...)))
-	}
+// check finds impossible values.
+func (c config) check(found *problems) {
+	bad := found.bad
 	if len(c.Paths)+len(c.Journals) == 0 {
 		bad("paths", "nothing to follow: give paths or journals")
 	}
@@ -133,12 +117,15 @@ func (c config) check(path string, node *yaml.Node) error {
 	if c.Listen != "" && !loopback(c.Listen) {
 		bad("listen", "%q is not a loopback address and port, as in 127.0.0.1:9464", c.Listen)
 	}
-	for name, d := range map[string]time.Duration{
-		"timing.gather": c.Timing.Gather, "timing.settle": c.Timing.Settle, "timing.close_after": c.Timing.CloseAfter,
-		"timing.historic": c.Timing.Historic, "timing.held_after": c.Timing.HeldAfter,
+	for _, d := range []struct {
+		name string
+		is   time.Duration
+	}{
+		{"gather", c.Timing.Gather}, {"settle", c.Timing.Settle}, {"close_after", c.Timing.CloseAfter},
+		{"historic", c.Timing.Historic}, {"held_after", c.Timing.HeldAfter},
 	} {
-		if d < 0 {
-			bad(name, "%s is negative", d)
+		if d.is < 0 {
+			bad("timing."+d.name, "%s is negative", d.is)
 		}
 	}
 	if c.Catalog != "" {
@@ -149,7 +136,6 @@ func (c config) check(path string, node *yaml.Node) error {
 	for _, err := range fieldErrors(c.Notify.Validate()) {
 		bad("notify."+err.Field, "%s", err.Reason)
 	}
-	return linesOf(all)
 }
 
 // fieldErrors takes the problems of the notify section apart.
@@ -172,41 +158,4 @@ func fieldErrors(err error) []*notify.FieldError {
 		return []*notify.FieldError{one}
 	}
 	return []*notify.FieldError{{Field: "", Reason: err.Error()}}
-}
-
-// fieldLine finds the line of a field path such as notify.sinks[0].file.path, or
-// of the nearest part of it that is there.
-func fieldLine(n *yaml.Node, field string) int {
-	if n == nil || len(n.Content) == 0 {
-		return 0
-	}
-	cur := n
-	if cur.Kind == yaml.DocumentNode {
-		cur = cur.Content[0]
-	}
-	line := 1
-	for _, part := range strings.FieldsFunc(field, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
-		next := child(cur, part)
-		if next == nil {
-			break
-		}
-		cur, line = next, next.Line
-	}
-	return line
-}
-
-func child(n *yaml.Node, part string) *yaml.Node {
-	switch n.Kind {
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == part {
-				return n.Content[i+1]
-			}
-		}
-	case yaml.SequenceNode:
-		if i, err := strconv.Atoi(part); err == nil && i >= 0 && i < len(n.Content) {
-			return n.Content[i]
-		}
-	}
-	return nil
 }

@@ -18,9 +18,9 @@ import (
 
 // Provenance of a case: what a log's figures and words rest on.
 const (
-	real = iota
-	rerendered
-	invented
+	fromServer = iota
+	fromReport
+	made
 )
 
 const noFailure = "no failure"
@@ -72,16 +72,16 @@ var outcomes = []string{"as labelled", "unknown", "not found", "another class, l
 // catalogue, and keeps the table in docs/confusion.md. The bar is over real and
 // re-rendered logs: no class but the label's is ever said with high confidence.
 func TestConfusion(t *testing.T) {
-	all := slices.Concat(labelled(t, "vllm-h200", real), labelled(t, "reports", rerendered), labelled(t, "startup", rerendered),
-		labelled(t, "seed", invented), labelledSignatures(t), labelledHostile(t), labelledSamples(t))
+	all := slices.Concat(labelled(t, "vllm-h200", fromServer), labelled(t, "reports", fromReport), labelled(t, "startup", fromReport),
+		labelled(t, "seed", made), labelledSignatures(t), labelledHostile(t), labelledSamples(t))
 	sort.SliceStable(all, func(i, j int) bool { return all[i].name < all[j].name })
 	for _, a := range all {
 		switch {
-		case a.provenance == real && !a.right():
+		case a.provenance == fromServer && !a.right():
 			t.Errorf("%s: %s, it was %s", a.name, a.class, a.label)
-		case a.provenance == rerendered && !a.right() && a.class != "unknown" && a.confidence == "high":
+		case a.provenance == fromReport && !a.right() && a.class != "unknown" && a.confidence == "high":
 			t.Errorf("%s: sure of %s, the label is %s (%s)", a.name, a.class, a.label, a.labelConfidence)
-		case a.provenance == invented && !a.right() && a.class != "unknown" && a.confidence == "high":
+		case a.provenance == made && !a.right() && a.class != "unknown" && a.confidence == "high":
 			t.Errorf("%s: sure of %s, it was made as %s", a.name, a.class, a.label)
 		}
 	}
@@ -158,7 +158,7 @@ func labelledSignatures(t *testing.T) []labelledLog {
 			Label *string `json:"label"`
 		}
 		readJSON(t, file, &c)
-		a := labelledLog{name: "signatures/" + strings.TrimSuffix(filepath.Base(log), ".log"), provenance: invented, label: "unknown"}
+		a := labelledLog{name: "signatures/" + strings.TrimSuffix(filepath.Base(log), ".log"), provenance: made, label: "unknown"}
 		if c.Label != nil {
 			a.label = *c.Label
 		}
@@ -181,7 +181,7 @@ func labelledHostile(t *testing.T) []labelledLog {
 			continue // no diagnosis is possible
 		}
 		a := expected(e)
-		a.name, a.provenance = "hostile/"+name, invented
+		a.name, a.provenance = "hostile/"+name, made
 		out = append(out, answered(t, filepath.Join(folder, name), a))
 	}
 	return out
@@ -201,7 +201,7 @@ func labelledSamples(t *testing.T) []labelledLog {
 			if s.Text == "" || s.Not || e.Role == "explain" {
 				continue
 			}
-			a := labelledLog{name: fmt.Sprintf("catalogue/%s/%d", e.ID, i+1), provenance: invented, label: e.Class}
+			a := labelledLog{name: fmt.Sprintf("catalogue/%s/%d", e.ID, i+1), provenance: made, label: e.Class}
 			switch {
 			case e.Role == "benign":
 				a.label = noFailure
@@ -244,9 +244,9 @@ func confusionTable(all []labelledLog) string {
 				continue
 			}
 			switch {
-			case a.provenance == real:
+			case a.provenance == fromServer:
 				n[0]++
-			case a.provenance == invented:
+			case a.provenance == made:
 				n[3]++
 			default:
 				n[1]++
@@ -304,7 +304,7 @@ func confusionTable(all []labelledLog) string {
 	p("| log | label | answer | why, or what the answer asks for |")
 	p("|---|---|---|---|")
 	for _, a := range all {
-		if a.provenance == invented || a.right() {
+		if a.provenance == made || a.right() {
 			continue
 		}
 		said := a.class

@@ -47,7 +47,7 @@ func (a *app) notifyTest() *cobra.Command {
 			for _, s := range sinks {
 				answer, err := notify.Test(ctx, s, tool, time.Now())
 				if err != nil {
-					all = multierror.Append(all, fmt.Errorf("%s: %w", s.Name(), err))
+					all = multierror.Append(all, named(s, err))
 					continue
 				}
 				fmt.Fprintf(a.out, "%s: %s\n", s.Name(), answer)
@@ -89,15 +89,23 @@ func (a *app) notifyPreview() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			shown := 0
 			for _, s := range sinks {
 				p, ok := s.(notify.Previewer)
 				if !ok || sink != "" && s.Name() != sink {
 					continue
 				}
+				shown++
 				fmt.Fprintf(a.err, "diagnose: sink %s\n", s.Name())
 				if err := writePayload(a.out, func() ([]byte, error) { return p.Preview(n) }); err != nil {
 					return err
 				}
+			}
+			if shown == 0 && sink != "" {
+				return fmt.Errorf("no sink %q that can show what it sends: %s", sink, strings.Join(sinkNames(sinks), ", "))
+			}
+			if shown == 0 {
+				return errors.New("no sink of this configuration can show what it sends")
 			}
 			return nil
 		},
@@ -105,6 +113,14 @@ func (a *app) notifyPreview() *cobra.Command {
 	cmd.Flags().StringVar(&path, "config", "", "print for the sinks of this configuration")
 	cmd.Flags().StringVar(&sink, "sink", "", "only this sink")
 	return cmd
+}
+
+// named puts a sink's name before an error that does not begin with it.
+func named(s notify.Notifier, err error) error {
+	if strings.HasPrefix(err.Error(), s.Name()+": ") {
+		return err
+	}
+	return fmt.Errorf("%s: %w", s.Name(), err)
 }
 
 func writePayload(w io.Writer, make func() ([]byte, error)) error {
@@ -188,6 +204,10 @@ func post(ctx context.Context, a *app, path string, doc matcher.Document) error 
 					to = append(to, s)
 				}
 			}
+		}
+		if len(to) == 0 {
+			fmt.Fprintf(a.err, "diagnose: incident %s goes to no sink, as the configuration says\n", in.ID)
+			continue
 		}
 		if err := notify.DeliverAll(ctx, to, plan.Apply(n)); err != nil {
 			all = multierror.Append(all, err)

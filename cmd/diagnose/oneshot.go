@@ -85,6 +85,9 @@ func (o *oneshot) run(ctx context.Context, a *app, names []string) error {
 	}
 	doc.Incidents = window.keep(doc.Incidents)
 	if o.redact {
+		for i := range doc.Inputs {
+			doc.Inputs[i].Name = notify.RedactText(doc.Inputs[i].Name)
+		}
 		for i := range doc.Incidents {
 			doc.Incidents[i] = notify.Redact(doc.Incidents[i])
 		}

@@ -321,7 +321,10 @@ func firstStart(_ string, f *os.File, size int64) int64 {
 	// The banner stands a few lines above the arguments.
 	banner := [][]byte{[]byte("█  version "), []byte("vLLM API server version "), []byte("vLLM server version ")}
 	if b, ok, err := tailer.LastLineContaining(f, at, 8<<10, banner); err == nil && ok {
-		return b
+		at = b
+	}
+	if at <= 8<<10 {
+		return 0 // only so are lines counted, and what stands before is short
 	}
 	return at
 }

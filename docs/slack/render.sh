@@ -5,7 +5,8 @@
 #
 # Without arguments it writes docs/slack.png from the seed's log. WIDTH is that
 # of the window; 375 is a phone. PUSH=1 draws the notification instead.
-# CHROMIUM names the browser, DIAGNOSE the program.
+# CHROMIUM names the browser, DIAGNOSE the program. The fonts are those of the
+# Debian packages fonts-lato and fonts-noto-color-emoji.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -18,7 +19,7 @@ browser=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || comm
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 program=${DIAGNOSE:-$tmp/diagnose}
-[ -n "${DIAGNOSE:-}" ] || (cd "$root" && go build -o "$program" ./cmd/diagnose)
+[ -n "${DIAGNOSE:-}" ] || (cd "$root" && go build -buildvcs=false -o "$program" ./cmd/diagnose)
 "$program" notify preview "$log" >"$tmp/payload.json"
 
 # In a script element only "</" and "<!" could end the text early.
