@@ -189,6 +189,7 @@ func (w *wording) decide() {
 		if w.s.facts["demand_matches"].yes && w.hit.frame != nil {
 			w.score = math.Max(w.score, 0.97)
 		}
+		w.capUnreleased()
 		if w.s.facts["masked"].yes && FamilyOf(w.entry.Class) == "workspace_driven" {
 			w.score = math.Min(w.score, highFrom-0.01)
 		}
@@ -232,7 +233,12 @@ func (w *wording) gate() {
 		}
 		break
 	}
-	if !v.Exact() {
+}
+
+// capUnreleased keeps builds between releases at medium: what is known of the
+// base release need not hold for them.
+func (w *wording) capUnreleased() {
+	if v, known := w.r.parsedVersion(); known && !v.Exact() && len(w.entry.Versions) > 0 {
 		w.score = math.Min(w.score, highFrom-0.01)
 	}
 }
@@ -252,8 +258,10 @@ func (w *wording) unknown() {
 		x := w.in.root.f
 		if x != nil && x.exs[x.own].Class != "" {
 			v.Summary = fmt.Sprintf("%s died of %s, which no known mechanism explains.", orWords(w.in.root.proc.Name, "A process"), lastName(x.exs[x.own].Class))
-		} else {
+		} else if x != nil {
 			v.Summary = "A process failed, but the log stops before the exception that says why."
+		} else {
+			v.Summary = "The server failed, and what the log holds does not tell why."
 		}
 	}
 	w.out.Verdict = v

@@ -198,11 +198,14 @@ func (w *wording) sayVersion() {
 		w.say(Inferred, nil, "", "whether this release has the fault is not known (%s)", orWords(w.r.version, "the log names no version"))
 		return
 	}
-	by := ""
+	by, base := "", ""
 	if w.state.By != "" {
 		by = ", " + w.state.By
 	}
-	w.say(Inferred, []parser.Pos{w.r.verAt}, "", "vLLM %s is listed as %s (%s%s): %s", w.r.version, w.state.State, w.state.Range.Text, by, w.state.Certainty)
+	if v, ok := w.r.parsedVersion(); ok && !v.Exact() {
+		base = ", judged by its base release " + v.Base()
+	}
+	w.say(Inferred, []parser.Pos{w.r.verAt}, "", "vLLM %s is listed as %s (%s%s)%s: %s", w.r.version, w.state.State, w.state.Range.Text, by, base, w.state.Certainty)
 }
 
 // exclusions says what was considered and is not the answer, and what made it

@@ -69,7 +69,8 @@ func (w *wording) missingCause(add func(string)) {
 func (t *Tracker) observe(r *run, failed bool) []Incident {
 	var out []Incident
 	for _, l := range r.lines {
-		if l.entry.Role != "observation" {
+		kernel := !failed && l.ev.Meta.Unit == "kernel" && l.entry.Role == "failure"
+		if l.entry.Role != "observation" && !kernel {
 			continue
 		}
 		out = append(out, t.observation(r, l.entry, &candidate{line: l, at: l.ev.At, proc: r.proc(l.ev), hit: hit{entry: l.entry, sig: l.sig, confidence: l.sig.Confidence, vars: l.vars}}))

@@ -59,7 +59,7 @@ func (t *Tracker) candidates(r *run) []candidate {
 		out = append(out, c)
 	}
 	for _, l := range r.lines {
-		if afterStop(r, l.ev.At) || l.entry.Role != "failure" {
+		if afterStop(r, l.ev.At) || l.entry.Role != "failure" || !t.lineHolds(r, l) {
 			continue
 		}
 		c := candidate{line: l, proc: r.proc(l.ev), at: l.ev.At, order: orderWorker}
@@ -302,7 +302,29 @@ func (r *run) lineCounts(l *lineHit) bool {
 		return true
 	}
 	n := len(r.stats)
-	return l.n >= l.sig.MinCount && (n == 0 || r.stats[n-1].at.Before(l.last))
+	alive := n > 0 && l.last.Before(r.stats[n-1].at) || r.ready != nil && l.last.Before(*r.ready)
+	return l.n >= l.sig.MinCount && !alive
+}
+
+// lineHolds holds a line's conditions against the facts of the run and what
+// its pattern captured.
+func (t *Tracker) lineHolds(r *run, l *lineHit) bool {
+	if l.sig.Requires == nil && len(l.entry.Match.Vetoes) == 0 {
+		return true
+	}
+	s := t.facts(r, nil, nil, r.phaseAt(l.ev.At))
+	for name, v := range l.vars {
+		s.facts[name] = fact{Value: v, grade: Established, at: []parser.Pos{l.ev.At}}
+	}
+	if !l.sig.Requires.holds(s) {
+		return false
+	}
+	for _, v := range l.entry.Match.Vetoes {
+		if v.When.Eval(s).True() {
+			return false
+		}
+	}
+	return true
 }
 
 // incidentsOf splits a run's candidates into incidents: what the server
@@ -354,6 +376,9 @@ func (t *Tracker) counts(r *run, c candidate) bool {
 	}
 	if r.died() || c.f.fatal {
 		return true
+	}
+	if r.ready == nil && len(r.names) == 0 && c.f.rec.Level == parser.Raw {
+		return true // a library run without process prefixes that never got ready
 	}
 	if strings.HasPrefix(c.f.rec.First(), "WorkerProc hit an exception") {
 		return true
@@ -416,6 +441,9 @@ func (t *Tracker) newIncident(r *run, root *candidate, all []candidate) *inciden
 	for _, c := range all {
 		if c.f == nil || c.order != root.order || seen[c.proc] || !sameKind(root, &c) {
 			continue
+		}
+		if c.proc.IsZero() && !root.proc.IsZero() {
+			continue // an unnamed process that raises the same error again
 		}
 		seen[c.proc] = true
 		rf := rankFailure{proc: c.proc, f: c.f, at: c.at}

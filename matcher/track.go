@@ -1,6 +1,7 @@
 package matcher
 
 import (
+	"slices"
 	"strings"
 
 	"diagnose/parser"
@@ -461,22 +462,49 @@ func (t *Tracker) takeNotice(r *run, e parser.Event, rec *parser.Record) {
 			return
 		}
 	}
-	for _, entry := range t.cat.Entries {
-		for i := range entry.Match.Signatures {
-			s := &entry.Match.Signatures[i]
-			if !s.onLine(rec.Level) || !s.textMatches(text) {
-				continue
-			}
-			t.takeLine(r, e, rec, entry, s, text)
-			return
-		}
+	for _, m := range t.linesKnown(rec.Level, text) {
+		t.takeLine(r, e, rec, m.entry, m.sig, text)
 	}
 }
 
-func (t *Tracker) takeLine(r *run, e parser.Event, rec *parser.Record, entry *Entry, s *Signature, text string) {
-	if entry.Role == "benign" || entry.Role == "explain" {
-		return
+// knownLine is a signature that matches a line.
+type knownLine struct {
+	entry *Entry
+	sig   *Signature
+}
+
+// linesKnown gives the signatures that match a line, an entry's best one each.
+// A line that is surely benign is nothing else, unless an entry asks for it
+// several times over.
+func (t *Tracker) linesKnown(level parser.Level, text string) []knownLine {
+	var out []knownLine
+	benign := 0.0
+	for _, entry := range t.cat.Entries {
+		if entry.Role == "explain" {
+			continue
+		}
+		best := knownLine{}
+		for i := range entry.Match.Signatures {
+			s := &entry.Match.Signatures[i]
+			if s.onLine(level) && s.textMatches(text) && (best.sig == nil || s.Confidence > best.sig.Confidence) {
+				best = knownLine{entry, s}
+			}
+		}
+		switch {
+		case best.sig == nil:
+		case entry.Role == "benign":
+			benign = max(benign, best.sig.Confidence)
+		default:
+			out = append(out, best)
+		}
 	}
+	if benign == 0 {
+		return out
+	}
+	return slices.DeleteFunc(out, func(m knownLine) bool { return m.sig.Confidence <= benign && m.sig.MinCount < 2 })
+}
+
+func (t *Tracker) takeLine(r *run, e parser.Event, rec *parser.Record, entry *Entry, s *Signature, text string) {
 	for _, l := range r.lines {
 		if l.entry == entry && l.sig == s && !l.ev.At.Before(r.start) {
 			if l.ev.At != e.At && l.last.Before(e.At) {

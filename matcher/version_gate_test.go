@@ -35,12 +35,12 @@ func TestVersionGate(t *testing.T) {
 		bytes, noBytes string // confidence with and without the accumulators' size
 		upgrade        bool   // 0.29.0 is named as the release with the repair
 	}{
-		{"0.22.1rc1.dev69+gf69ede495", "affected", "high", "medium", true},
+		{"0.22.1rc1.dev69+gf69ede495", "affected", "medium", "medium", true},
 		{"0.1.dev1+gabc", "", "high", "high", true},
 		{"0.24.0", "affected", "high", "high", true},
 		{"0.28.0", "affected", "high", "high", true},
 		{"0.29.0", "fixed", "high", "low", false},
-		{"0.29.1rc1.dev3", "", "high", "medium", true},
+		{"0.29.1rc1.dev3", "", "medium", "medium", true},
 		{"0.30.0", "affected", "high", "high", true},
 		{"0.33.0", "affected", "high", "high", true},
 		{"0.34.0", "", "high", "high", true},
