@@ -11,7 +11,6 @@ import (
 var startupOpen = map[string]string{
 	"005-free-memory-check-rocm-estimate": "class: the sentence is the same as for another process, and no line says ROCm; medium at most",
 	"020-mm-profiling-v0":                 "class: only a warning names images and videos, no frame; medium at most",
-	"021-mm-profiling-mllama":             "a raw traceback of a process without a prefix is no failure to the matcher, because any program's output can look like one",
 	"024-kv-alloc-rocm-unified":           "the supervisor's prefix is in no list of framings, so the exception line is not read",
 	"028-cudagraph-oom-seen-as-nccl":      "class: expandable segments give the same lines; low, and the answer asks for an out-of-memory on any rank",
 	"031-gb10-startup-nv-err-no-memory":   "the driver's line alone, without a sign that the server died, is no failure",
