@@ -117,7 +117,7 @@ func prefixLen(b []byte) int {
 		return 0
 	}
 	// Of two the first counts, and only the last was looked at.
-	if bytes.Index(w[:j-5], []byte("pid=")) >= 0 {
+	if bytes.Contains(w[:j-5], []byte("pid=")) {
 		return 0
 	}
 	return i + 2

@@ -47,14 +47,12 @@ func afterProgress(b []byte) ([]byte, bool) {
 	if i := bytes.LastIndexByte(b, '\r'); i >= 0 && (meterEnd(b[:i]) > 0 || len(bytes.Trim(b[:i], " \r")) == 0) {
 		b, found = b[i+1:], true
 	}
-	for n := meterEnd(b); n > 0; n = meterEnd(b) {
+	if n := meterEnd(b); n > 0 {
 		rest := bytes.TrimLeft(b[n:], " ")
 		var h head
-		if _, _, _, ok := readPrefix(rest); !ok && !(readLevel(&h, rest) && h.time != nil) {
-			break
+		if _, _, _, ok := readPrefix(rest); ok || readLevel(&h, rest) && h.time != nil {
+			b, found = rest, true
 		}
-		b, found = rest, true
-		break
 	}
 	return b, found
 }

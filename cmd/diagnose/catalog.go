@@ -60,7 +60,7 @@ func nearest(cat *matcher.Catalog, typed string) string {
 }
 
 func (a *app) catalogCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "catalog", Short: "The knowledge: list it, prove it", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "catalog", Short: "The knowledge: list it, prove it", Args: cobra.NoArgs, RunE: showHelp}
 	cmd.AddCommand(a.catalogList(), a.catalogTest(), a.catalogNew(), a.catalogDoc())
 	return cmd
 }

@@ -196,16 +196,41 @@ func (b bound) compare(in matcher.Incident) (int, bool) {
 	return strings.Compare(in.PrintedTime(), b.printed), true
 }
 
-func (w window) keep(list []matcher.Incident) []matcher.Incident {
-	out := []matcher.Incident{}
-	for _, in := range list {
-		if c, ok := w.since.compare(in); w.since.set && ok && c < 0 {
-			continue
-		}
-		if c, ok := w.until.compare(in); w.until.set && ok && c > 0 {
-			continue
-		}
-		out = append(out, in)
+// cut keeps the incidents of the window and tells of what it left out or could
+// not judge: a window that hides the only failure must not look like health.
+func (w window) cut(a *app, list []matcher.Incident) []matcher.Incident {
+	kept, unsure := w.keep(list)
+	if n := len(list) - len(kept); n > 0 {
+		printWarning(a.err, "%s outside --since and --until", countOf(n, "failure lies", "failures lie"))
 	}
-	return out
+	if unsure > 0 {
+		printWarning(a.err, "%s kept, for the log's times have no year or zone to compare: give --year and --tz, or a bound as the log prints it",
+			countOf(unsure, "failure is", "failures are"))
+	}
+	return kept
+}
+
+// keep gives the incidents of the window, and how many of them are in it only
+// because their times cannot be compared with a bound.
+func (w window) keep(list []matcher.Incident) (kept []matcher.Incident, unsure int) {
+	kept = []matcher.Incident{}
+	for _, in := range list {
+		after, okSince := w.since.compare(in)
+		before, okUntil := w.until.compare(in)
+		if w.since.set && okSince && after < 0 || w.until.set && okUntil && before > 0 {
+			continue
+		}
+		if w.since.set && !okSince || w.until.set && !okUntil {
+			unsure++
+		}
+		kept = append(kept, in)
+	}
+	return kept, unsure
+}
+
+func countOf(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

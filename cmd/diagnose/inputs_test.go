@@ -111,8 +111,12 @@ func TestWindow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := len(w.keep([]matcher.Incident{c.in})) == 1; got != c.want {
+			kept, unsure := w.keep([]matcher.Incident{c.in})
+			if got := len(kept) == 1; got != c.want {
 				t.Errorf("kept: %v, expected %v", got, c.want)
+			}
+			if (unsure == 1) != (c.want && c.since != "" && c.in.Time.First == nil) {
+				t.Errorf("unsure: %d", unsure)
 			}
 		})
 	}

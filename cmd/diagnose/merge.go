@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"sync"
 
 	"diagnose/matcher"
 	"diagnose/parser"
 	"diagnose/tailer"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/hashicorp/go-multierror"
 )
 
 // mergeBatch is how many lines a file's reader hands over at once; it bounds
@@ -22,44 +24,42 @@ type timedLine struct {
 	key  string
 }
 
-// readMerged reads files of one server, one a process, in the order of their
+// merged reads files of one server, one a process, in the order of their
 // printed times. A line without a time, as in a traceback, follows the line
 // before it in its file.
-func readMerged(ctx context.Context, a *app, t *matcher.Tracker, names []string, first int, bar *progress) ([]matcher.Input, error) {
+func (r *reading) merged(ctx context.Context, names []string) (saw, unread bool) {
 	inputs := make([]matcher.Input, len(names))
+	errs := make([]error, len(names))
 	feeds := make([]chan []timedLine, len(names))
-	group, ctx := errgroup.WithContext(ctx)
+	var group sync.WaitGroup
 	for i, name := range names {
 		feeds[i] = make(chan []timedLine, 2)
-		src, err := tailer.Open(name, a.in)
-		if err != nil {
-			return nil, openError(name, err)
-		}
-		defer src.Close()
-		group.Go(func() error {
+		group.Go(func() {
 			defer close(feeds[i])
-			var err error
-			inputs[i], err = feedLines(ctx, src, name, feeds[i])
-			return err
+			inputs[i], errs[i] = feedLines(ctx, r.a.in, name, feeds[i])
 		})
 	}
-	saw := merge(t, feeds, first)
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	for i := range inputs {
-		inputs[i].Framing = saw[i].Framing()
-	}
-	for i := range names {
-		if saw[i].SawEngine() || t.Failed(first+i) {
-			return inputs, nil
+	parsers := merge(r.tracker, feeds, len(r.inputs))
+	group.Wait()
+	for i, p := range parsers {
+		inputs[i].Framing = p.Framing()
+		saw = saw || p.SawEngine()
+		if errs[i] != nil {
+			r.broken = multierror.Append(r.broken, errs[i])
+			unread = true
 		}
 	}
-	return nil, noEngine(server{files: names}, inputs[len(inputs)-1])
+	r.inputs = append(r.inputs, inputs...)
+	return saw, unread
 }
 
-func feedLines(ctx context.Context, src *tailer.Source, name string, to chan<- []timedLine) (matcher.Input, error) {
-	in := matcher.Input{Name: name, Skipped: []matcher.Skipped{}}
+func feedLines(ctx context.Context, stdin io.Reader, name string, to chan<- []timedLine) (matcher.Input, error) {
+	in := matcher.Input{Name: name, Skipped: []matcher.Skipped{}, Lines: new(int64)}
+	src, err := tailer.Open(name, stdin)
+	if err != nil {
+		return in, openError(name, err)
+	}
+	defer src.Close()
 	var batch []timedLine
 	key := ""
 	send := func() error {
@@ -76,16 +76,13 @@ func feedLines(ctx context.Context, src *tailer.Source, name string, to chan<- [
 			key = k
 		}
 		l.Data = bytes.Clone(l.Data)
-		if l.Cut > 0 {
-			in.Skipped = append(in.Skipped, matcher.Skipped{Offset: l.Offset, Bytes: l.Cut, Why: "the middle of a very long line"})
-		}
+		in.Skipped = appendSkipped(in.Skipped, l)
 		if batch = append(batch, timedLine{l, key}); len(batch) >= mergeBatch {
 			return send()
 		}
 		return nil
 	})
-	lines := nextLine - 1
-	in.Bytes, in.Lines = next, &lines
+	in.Bytes, *in.Lines = next, nextLine-1
 	if err != nil {
 		return in, fmt.Errorf("read %s: %w", name, err)
 	}

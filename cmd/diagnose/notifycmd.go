@@ -23,7 +23,7 @@ import (
 const sendTimeout = 2 * time.Minute
 
 func (a *app) notifyCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "notify", Short: "Try the notices: send a test, see a payload", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "notify", Short: "Try the notices: send a test, see a payload", Args: cobra.NoArgs, RunE: showHelp}
 	cmd.AddCommand(a.notifyTest(), a.notifyPreview())
 	return cmd
 }

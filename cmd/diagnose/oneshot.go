@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,9 +13,7 @@ import (
 
 	"diagnose/matcher"
 	"diagnose/notify"
-	"diagnose/parser"
 	"diagnose/report"
-	"diagnose/tailer"
 
 	"github.com/spf13/pflag"
 )
@@ -83,7 +80,7 @@ func (o *oneshot) run(ctx context.Context, a *app, names []string) error {
 	if err != nil {
 		return err
 	}
-	doc.Incidents = window.keep(doc.Incidents)
+	doc.Incidents = window.cut(a, doc.Incidents)
 	if o.redact {
 		for i := range doc.Inputs {
 			doc.Inputs[i].Name = notify.RedactText(doc.Inputs[i].Name)
@@ -195,120 +192,4 @@ func (o *oneshot) print(a *app, doc matcher.Document, write writeFunc, titles ma
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
-}
-
-// postmortem reads all inputs through parser and matcher.
-func postmortem(ctx context.Context, a *app, cat *matcher.Catalog, opt matcher.Options, inputs []server, all bool) (matcher.Document, error) {
-	doc := matcher.Document{
-		Schema: matcher.Schema, Tool: matcher.Tool{Version: version(), Catalog: cat.Revision},
-		Inputs: []matcher.Input{}, Observations: []matcher.Incident{}, Incidents: []matcher.Incident{},
-	}
-	opt.Kernel = map[int]bool{}
-	for i, s := range inputs {
-		for range s.files {
-			if s.kernel {
-				opt.Kernel[len(opt.Servers)] = true
-			}
-			opt.Servers = append(opt.Servers, i)
-		}
-	}
-	t := matcher.NewTracker(cat, opt)
-	bar := newProgress(a.err, inputs)
-	defer bar.done()
-	index := 0
-	var broken error
-	for _, s := range inputs {
-		if s.separate {
-			list, err := readMerged(ctx, a, t, s.files, index, bar)
-			if err != nil {
-				return doc, err
-			}
-			doc.Inputs = append(doc.Inputs, list...)
-			index += len(list)
-			continue
-		}
-		saw := false
-		p := parser.New(t.Add)
-		for _, name := range s.files {
-			in, err := readInput(ctx, a, p, name, index, bar)
-			if err != nil && in.Bytes == 0 {
-				return doc, err
-			}
-			if err != nil {
-				// What could be read is diagnosed; the rest is told.
-				broken = err
-				a.status = exitUsage
-			}
-			index++
-			in.Framing = p.Framing()
-			doc.Inputs = append(doc.Inputs, in)
-			saw = saw || p.SawEngine()
-		}
-		p.Flush()
-		if !saw && !s.kernel && !t.Failed(index-1) {
-			return doc, noEngine(s, doc.Inputs[len(doc.Inputs)-1])
-		}
-	}
-	bar.done()
-	if all {
-		doc.Incidents, doc.Observations = t.Incidents()
-	} else {
-		doc.Incidents, doc.Observations = t.LastFailed()
-	}
-	if broken != nil && len(doc.Incidents) == 0 {
-		return doc, broken // a log that ends too early is not a healthy server's
-	}
-	if broken != nil {
-		printError(a.err, broken)
-	}
-	if doc.Incidents == nil {
-		doc.Incidents = []matcher.Incident{}
-	}
-	if doc.Observations == nil {
-		doc.Observations = []matcher.Incident{}
-	}
-	return doc, nil
-}
-
-func noEngine(s server, last matcher.Input) error {
-	if last.Bytes == 0 {
-		return withHint(fmt.Errorf("%s: the file is empty", last.Name), "give the log of the server; with systemd: journalctl -u UNIT -b --no-pager | diagnose -")
-	}
-	return withHint(fmt.Errorf("%s: no line of a vLLM server in it", strings.Join(s.files, ", ")),
-		"diagnose reads the server's own output (stdout and stderr), not an access log or metrics")
-}
-
-func readInput(ctx context.Context, a *app, p *parser.Parser, name string, index int, bar *progress) (matcher.Input, error) {
-	in := matcher.Input{Name: name, Skipped: []matcher.Skipped{}}
-	src, err := tailer.Open(name, a.in)
-	if err != nil {
-		return in, openError(name, err)
-	}
-	defer src.Close()
-	bar.start(src)
-	next, nextLine, err := tailer.Read(ctx, src, tailer.ReadOptions{StartLine: 1, Final: true}, func(l tailer.Line) error {
-		p.Line(parser.Line{At: parser.Pos{Source: index, Line: l.Number, Offset: l.Offset}, Data: l.Data, Cut: l.Cut})
-		if l.Cut > 0 {
-			in.Skipped = append(in.Skipped, matcher.Skipped{Offset: l.Offset, Bytes: l.Cut, Why: "the middle of a very long line"})
-		}
-		bar.tick()
-		return nil
-	})
-	in.Bytes = next
-	lines := nextLine - 1
-	in.Lines = &lines
-	if err != nil {
-		return in, fmt.Errorf("read %s: %w", name, err)
-	}
-	return in, nil
-}
-
-func openError(name string, err error) error {
-	switch {
-	case errors.Is(err, os.ErrPermission):
-		return withHint(err, "run as a user that may read it, or with sudo")
-	case errors.Is(err, os.ErrNotExist) && strings.ContainsAny(name, "*?["):
-		return withHint(err, "the pattern matched nothing; quotes keep the shell from expanding it")
-	}
-	return err
 }

@@ -63,3 +63,7 @@ func (a *app) rootCommand() *cobra.Command {
 	cmd.AddCommand(a.explainCommand(), a.catalogCommand(), a.versionCommand(), a.watchCommand(), a.incidentsCommand(), a.checkConfigCommand(), a.notifyCommand())
 	return cmd
 }
+
+// showHelp is the run of a command that has only subcommands. Without a run
+// cobra would not check the arguments.
+func showHelp(c *cobra.Command, _ []string) error { return c.Help() }

@@ -9,6 +9,7 @@ import (
 
 	"diagnose/report"
 
+	"github.com/hashicorp/go-multierror"
 	"golang.org/x/term"
 )
 
@@ -39,8 +40,15 @@ func (h hinted) Unwrap() error { return h.err }
 
 func withHint(err error, hint string) error { return hinted{err, hint} }
 
-// printError prints each line of an error as one message.
+// printError prints each error as one message, with its hint.
 func printError(w io.Writer, err error) {
+	var several *multierror.Error
+	if errors.As(err, &several) && len(several.Errors) > 1 {
+		for _, e := range several.Errors {
+			printError(w, e)
+		}
+		return
+	}
 	for _, line := range strings.Split(strings.TrimSpace(err.Error()), "\n") {
 		fmt.Fprintf(w, "diagnose: error: %s\n", report.SafeText(strings.TrimSpace(line)))
 	}
