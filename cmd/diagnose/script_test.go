@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -146,6 +147,15 @@ func scriptCommands() map[string]scriptCommand {
 			}
 			_, err = f.WriteString("\n")
 			return errors.Join(err, f.Close())
+		}),
+		// appears FILE: wait until a program in the background has written to it.
+		"appears": plain(1, func(ts *testscript.TestScript, args []string) error {
+			for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+				if st, err := os.Stat(ts.MkAbs(args[0])); err == nil && st.Size() > 0 {
+					return nil
+				}
+			}
+			return fmt.Errorf("%s does not appear", args[0])
 		}),
 		// schema FILE: hold JSON against the shipped schema.
 		"schema": plain(1, func(ts *testscript.TestScript, args []string) error {
