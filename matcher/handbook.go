@@ -22,9 +22,12 @@ func Handbook(c *Catalog) string {
 	}
 	families := []struct{ name, title string }{
 		{"workspace_driven", "Workspace-driven: scratch that start-up profiling never bounded"},
-		{"kv_pressure", "KV pressure"}, {"capacity", "Capacity: it does not fit at start"},
-		{"other_oom", "Other ways to run out of GPU memory"}, {"host", "Host memory"},
-		{"not_oom", "Not out of memory"}, {"benign", "Looks like a failure and is none"},
+		{"kv_pressure", "KV pressure"},
+		{"capacity", "Capacity: it does not fit at start"},
+		{"other_oom", "Other ways to run out of GPU memory"},
+		{"host", "Host memory"},
+		{"not_oom", "Not out of memory"},
+		{"benign", "Looks like a failure and is none"},
 	}
 	for _, f := range families {
 		list := byFamily[f.name]

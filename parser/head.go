@@ -32,8 +32,12 @@ var levelWords = [...]struct {
 	word  string
 	level Level
 }{
-	{"INFO", Info}, {"ERROR", Error}, {"WARNING", Warning}, {"DEBUG", Debug},
-	{"CRITICAL", Critical}, {"TRACE", Debug},
+	{"INFO", Info},
+	{"ERROR", Error},
+	{"WARNING", Warning},
+	{"DEBUG", Debug},
+	{"CRITICAL", Critical},
+	{"TRACE", Debug},
 }
 
 // readHead reads the process prefixes and the log head of a line that is

@@ -12,14 +12,26 @@ func TestSGLang(t *testing.T) {
 		text []string
 		want []string
 	}{
-		{"decode", []string{stamp + "TP0] Decode batch, #running-req: 6, #token: 1920, token usage: 0.94, cuda graph: True, gen throughput (token/s): 446.45, #queue-req: 5,"},
-			[]string{`Scheduler TP0: stats "sglang" run=6 wait=5 pre=-1 kv=94`}},
-		{"prefill, no rank", []string{"[2025-12-12 12:00:00] Prefill batch, #new-seq: 1, #new-token: 8192, token usage: 0.01, #running-req: 0, #queue-req: 0,"},
-			[]string{`Scheduler: stats "sglang" run=0 wait=0 pre=-1 kv=1`}},
-		{"a message", []string{stamp + "DP0 TP1] KV cache pool is full. Retract requests."},
-			[]string{"Scheduler DP0 TP1: notice WARNING KV cache pool is full. Retract requests."}},
-		{"quoted", []string{stamp + "TP0] Receive: obj=GenerateReqInput(text='exception: Traceback (most recent call last):\\n')"},
-			[]string{"Scheduler TP0: notice WARNING Receive: obj=GenerateReqInput(text='exception: Traceback (most recent call last):\\n')"}},
+		{
+			"decode",
+			[]string{stamp + "TP0] Decode batch, #running-req: 6, #token: 1920, token usage: 0.94, cuda graph: True, gen throughput (token/s): 446.45, #queue-req: 5,"},
+			[]string{`Scheduler TP0: stats "sglang" run=6 wait=5 pre=-1 kv=94`},
+		},
+		{
+			"prefill, no rank",
+			[]string{"[2025-12-12 12:00:00] Prefill batch, #new-seq: 1, #new-token: 8192, token usage: 0.01, #running-req: 0, #queue-req: 0,"},
+			[]string{`Scheduler: stats "sglang" run=0 wait=0 pre=-1 kv=1`},
+		},
+		{
+			"a message",
+			[]string{stamp + "DP0 TP1] KV cache pool is full. Retract requests."},
+			[]string{"Scheduler DP0 TP1: notice WARNING KV cache pool is full. Retract requests."},
+		},
+		{
+			"quoted",
+			[]string{stamp + "TP0] Receive: obj=GenerateReqInput(text='exception: Traceback (most recent call last):\\n')"},
+			[]string{"Scheduler TP0: notice WARNING Receive: obj=GenerateReqInput(text='exception: Traceback (most recent call last):\\n')"},
+		},
 		{"lines of another rank between", []string{
 			stamp + "TP0] Scheduler hit an exception: Traceback (most recent call last):",
 			`  File "/x/scheduler.py", line 1, in run`,
@@ -32,14 +44,18 @@ func TestSGLang(t *testing.T) {
 			"Scheduler TP0: failure RuntimeError|Prefill out of memory. Try to lower your batch size.\nTry to allocate 2048 tokens. @run{step()}",
 			`Scheduler TP1: stats "sglang" run=1 wait=0 pre=-1 kv=50`,
 		}},
-		{"another traceback below", append(
-			append([]string{stamp + "TP0] Scheduler hit an exception: Traceback (most recent call last):"}, strings.Split(trace(1, "RuntimeError: a"), "\n")[1:]...),
-			strings.Split(trace(1, "RuntimeError: b"), "\n")...),
-			[]string{"Scheduler TP0: failure RuntimeError|a @func0{call0(x)}", ": failure RuntimeError|b @func0{call0(x)}"}},
-		{"ranks after each other", append(
-			append([]string{stamp + "TP0] Scheduler hit an exception: Traceback (most recent call last):"}, strings.Split(trace(1, "RuntimeError: a"), "\n")[1:]...),
-			append([]string{stamp + "TP1] Scheduler hit an exception: Traceback (most recent call last):"}, strings.Split(trace(1, "RuntimeError: b"), "\n")[1:]...)...),
-			[]string{"Scheduler TP0: failure RuntimeError|a @func0{call0(x)}", "Scheduler TP1: failure RuntimeError|b @func0{call0(x)}"}},
+		{
+			"another traceback below", append(
+				append([]string{stamp + "TP0] Scheduler hit an exception: Traceback (most recent call last):"}, strings.Split(trace(1, "RuntimeError: a"), "\n")[1:]...),
+				strings.Split(trace(1, "RuntimeError: b"), "\n")...),
+			[]string{"Scheduler TP0: failure RuntimeError|a @func0{call0(x)}", ": failure RuntimeError|b @func0{call0(x)}"},
+		},
+		{
+			"ranks after each other", append(
+				append([]string{stamp + "TP0] Scheduler hit an exception: Traceback (most recent call last):"}, strings.Split(trace(1, "RuntimeError: a"), "\n")[1:]...),
+				append([]string{stamp + "TP1] Scheduler hit an exception: Traceback (most recent call last):"}, strings.Split(trace(1, "RuntimeError: b"), "\n")[1:]...)...),
+			[]string{"Scheduler TP0: failure RuntimeError|a @func0{call0(x)}", "Scheduler TP1: failure RuntimeError|b @func0{call0(x)}"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) { expect(t, c.text, c.want...) })
 	}

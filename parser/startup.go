@@ -209,7 +209,8 @@ func readV0Parts(r *factReader) {
 	}
 	r.size("weights_bytes")
 	for _, f := range [...]struct{ words, name string }{
-		{"non_torch_memory takes ", "non_torch_bytes"}, {"activation peak memory takes ", "peak_activation_bytes"},
+		{"non_torch_memory takes ", "non_torch_bytes"},
+		{"activation peak memory takes ", "peak_activation_bytes"},
 		{"reserved for KV Cache is ", "kv_cache_bytes"},
 	} {
 		if r.after(f.words) {
@@ -257,8 +258,10 @@ func readBudget(r *factReader) {
 	}
 	r.after("Actual usage is ")
 	for _, part := range []struct{ words, name string }{
-		{" GiB for weight,", "weights_bytes"}, {" GiB for consumed memory", "consumed_bytes"},
-		{" GiB for peak activation", "peak_activation_bytes"}, {" GiB for non-torch memory", "non_torch_bytes"},
+		{" GiB for weight,", "weights_bytes"},
+		{" GiB for consumed memory", "consumed_bytes"},
+		{" GiB for peak activation", "peak_activation_bytes"},
+		{" GiB for non-torch memory", "non_torch_bytes"},
 		{" GiB for CUDAGraph memory", "graph_actual_bytes"},
 	} {
 		if v, ok := numberBefore(r.s, part.words); ok {
@@ -289,8 +292,10 @@ func readReserved(r *factReader) {
 
 func readProfile(r *factReader) {
 	for _, p := range []struct{ words, name string }{
-		{"torch peak memory increase: ", "peak_activation_bytes"}, {"non-torch forward increase memory: ", "non_torch_bytes"},
-		{"weights memory: ", "weights_bytes"}, {"total consumed (from mem_get_info): ", "consumed_bytes"},
+		{"torch peak memory increase: ", "peak_activation_bytes"},
+		{"non-torch forward increase memory: ", "non_torch_bytes"},
+		{"weights memory: ", "weights_bytes"},
+		{"total consumed (from mem_get_info): ", "consumed_bytes"},
 	} {
 		// The order of the parts changed with 0.27.0.
 		if r.s = r.msg; r.after(p.words) {

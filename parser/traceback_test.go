@@ -20,27 +20,41 @@ func TestTracebacks(t *testing.T) {
 		{"note", two + "torch.OutOfMemoryError: " + oomText + "\n" + two + "torch.OutOfMemoryError: " + oomText + "\n", "torch.OutOfMemoryError|" + oomText + frames + " x2"},
 		{"no message", two + "AssertionError", "AssertionError|" + frames},
 		{"cut before the exception", strings.TrimSuffix(two, "\n"), "|" + frames},
-		{"chain", two + "torch.OutOfMemoryError: " + oomText + "\n\nThe above exception was the direct cause of the following exception:\n\n" + two + "RuntimeError: warming up sampler",
-			"torch.OutOfMemoryError|" + oomText + frames + " <- RuntimeError|warming up sampler" + frames},
-		{"chain while handling", two + "KeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\n" + two + "ValueError: b",
-			"KeyError|'a'" + frames + " <- ValueError|b" + frames},
-		{"chain with a note", two + "KeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\n" + two + "ValueError: b\n" +
-			two + "KeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\n" + two + "ValueError: b",
-			"KeyError|'a'" + frames + " x2 <- ValueError|b" + frames + " x2"},
-		{"CUDA error", two + "torch.AcceleratorError: CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation' in https://docs.nvidia.com/x.html for more information.\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n",
-			"torch.AcceleratorError|CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation' in https://docs.nvidia.com/x.html for more information.\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions." + frames},
-		{"cudaMallocAsync", two + "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently allocated     : 135.29 GiB\nRequested               : 8.00 GiB\nDevice limit            : 139.80 GiB\nFree (according to CUDA): 31.12 MiB\nPyTorch limit (set by user-supplied memory fraction)\n                        : 17179869184.00 GiB",
-			"torch.OutOfMemoryError|Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently allocated     : 135.29 GiB\nRequested               : 8.00 GiB\nDevice limit            : 139.80 GiB\nFree (according to CUDA): 31.12 MiB\nPyTorch limit (set by user-supplied memory fraction)\n                        : 17179869184.00 GiB" + frames},
+		{
+			"chain", two + "torch.OutOfMemoryError: " + oomText + "\n\nThe above exception was the direct cause of the following exception:\n\n" + two + "RuntimeError: warming up sampler",
+			"torch.OutOfMemoryError|" + oomText + frames + " <- RuntimeError|warming up sampler" + frames,
+		},
+		{
+			"chain while handling", two + "KeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\n" + two + "ValueError: b",
+			"KeyError|'a'" + frames + " <- ValueError|b" + frames,
+		},
+		{
+			"chain with a note", two + "KeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\n" + two + "ValueError: b\n" +
+				two + "KeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\n" + two + "ValueError: b",
+			"KeyError|'a'" + frames + " x2 <- ValueError|b" + frames + " x2",
+		},
+		{
+			"CUDA error", two + "torch.AcceleratorError: CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation' in https://docs.nvidia.com/x.html for more information.\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n",
+			"torch.AcceleratorError|CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation' in https://docs.nvidia.com/x.html for more information.\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions." + frames,
+		},
+		{
+			"cudaMallocAsync", two + "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently allocated     : 135.29 GiB\nRequested               : 8.00 GiB\nDevice limit            : 139.80 GiB\nFree (according to CUDA): 31.12 MiB\nPyTorch limit (set by user-supplied memory fraction)\n                        : 17179869184.00 GiB",
+			"torch.OutOfMemoryError|Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently allocated     : 135.29 GiB\nRequested               : 8.00 GiB\nDevice limit            : 139.80 GiB\nFree (according to CUDA): 31.12 MiB\nPyTorch limit (set by user-supplied memory fraction)\n                        : 17179869184.00 GiB" + frames,
+		},
 		{"no frames", "RuntimeError: " + oomText, "RuntimeError|" + oomText},
 		{"frames without code", "  File \"/x/a.py\", line 1, in outer\n  File \"/x/b.py\", line 2, in inner\nRuntimeError: x", "RuntimeError|x @outer @inner"},
 		{"syntax error", tracebackHead + "\n  File \"/x/a.py\", line 1, in outer\n    import b\n  File \"/x/b.py\", line 3\n    def f(:\n          ^\nSyntaxError: invalid syntax", "SyntaxError|invalid syntax @outer{import b} @{def f(:}"},
 		{"a class with another end", two + "queue.Empty", "queue.Empty|" + frames},
 		{"a class with another end and a text", two + "zmq.error.Again: Resource temporarily unavailable", "zmq.error.Again|Resource temporarily unavailable" + frames},
 		{"Triton", two + "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 114688, Hardware limit: 101376.", "triton.runtime.errors.OutOfResources|out of resource: shared memory, Required: 114688, Hardware limit: 101376." + frames},
-		{"Ray", two + "ray.exceptions.RayTaskError(OutOfMemoryError): ray::RayWorkerWrapper.execute_method() (pid=5, ip=10.0.0.1)\n  File \"/x/c.py\", line 3, in remote\ntorch.OutOfMemoryError: " + oomText,
-			"torch.OutOfMemoryError|" + oomText + " @remote <- ray.exceptions.RayTaskError(OutOfMemoryError)|ray::RayWorkerWrapper.execute_method() (pid=5, ip=10.0.0.1)" + frames},
-		{"group", "  + Exception Group " + two[:len(tracebackHead)] + "\n  |   File \"/x/a.py\", line 1, in outer\n  |     inner()\n  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)\n  +-+---------------- 1 ----------------\n    | " + tracebackHead + "\n    |   File \"/x/b.py\", line 2, in inner\n    |     alloc(\n    | ValueError: x\n    +------------------------------------",
-			"ValueError|x @inner{alloc(} <- ExceptionGroup|unhandled errors in a TaskGroup (1 sub-exception) @outer{inner()}"},
+		{
+			"Ray", two + "ray.exceptions.RayTaskError(OutOfMemoryError): ray::RayWorkerWrapper.execute_method() (pid=5, ip=10.0.0.1)\n  File \"/x/c.py\", line 3, in remote\ntorch.OutOfMemoryError: " + oomText,
+			"torch.OutOfMemoryError|" + oomText + " @remote <- ray.exceptions.RayTaskError(OutOfMemoryError)|ray::RayWorkerWrapper.execute_method() (pid=5, ip=10.0.0.1)" + frames,
+		},
+		{
+			"group", "  + Exception Group " + two[:len(tracebackHead)] + "\n  |   File \"/x/a.py\", line 1, in outer\n  |     inner()\n  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)\n  +-+---------------- 1 ----------------\n    | " + tracebackHead + "\n    |   File \"/x/b.py\", line 2, in inner\n    |     alloc(\n    | ValueError: x\n    +------------------------------------",
+			"ValueError|x @inner{alloc(} <- ExceptionGroup|unhandled errors in a TaskGroup (1 sub-exception) @outer{inner()}",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const first = "WorkerProc hit an exception.\n"

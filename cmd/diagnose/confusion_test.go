@@ -28,7 +28,6 @@ const noFailure = "no failure"
 // labelledLog is what one log was expected to be and what the program made of it.
 type labelledLog struct {
 	name, label       string // label is the class, or noFailure
-	family            string
 	also              []string
 	labelConfidence   string
 	provenance        int

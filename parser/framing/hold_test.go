@@ -37,30 +37,50 @@ func TestJoin(t *testing.T) {
 	}{
 		{"cri", []string{cri("stdout", "P", "ab"), cri("stdout", "P", "cd"), cri("stdout", "F", "e")}, []got{{"abcde", 1, 3}}},
 		{"cri_empty_end", []string{cri("stdout", "P", "ab"), cri("stdout", "F", "")}, []got{{"ab", 1, 2}}},
-		{"cri_streams", []string{cri("stdout", "P", "a"), cri("stderr", "F", "x"), cri("stderr", "P", "1"), cri("stdout", "F", "b"), cri("stderr", "F", "2")},
-			[]got{{"x", 2, 1}, {"ab", 1, 2}, {"12", 3, 2}}},
+		{
+			"cri_streams",
+			[]string{cri("stdout", "P", "a"), cri("stderr", "F", "x"), cri("stderr", "P", "1"), cri("stdout", "F", "b"), cri("stderr", "F", "2")},
+			[]got{{"x", 2, 1}, {"ab", 1, 2}, {"12", 3, 2}},
+		},
 		{"cri_unfinished", []string{cri("stdout", "P", "a"), cri("stderr", "P", "b")}, []got{{"a", 1, 1}, {"b", 2, 1}}},
 		{"cri_plain_between", []string{cri("stdout", "P", "a"), "(W pid=1) x", cri("stdout", "F", "b")}, []got{{"(W pid=1) x", 2, 1}, {"ab", 1, 2}}},
 		{"docker", []string{dockerLine("a", "stdout"), dockerLine("b", "stdout"), dockerLine("c\n", "stdout")}, []got{{"abc", 1, 3}}},
 		{"docker_streams", []string{dockerLine("a", "stdout"), dockerLine("x\n", "stderr"), dockerLine("b\n", "stdout")}, []got{{"x", 2, 1}, {"ab", 1, 2}}},
 		{"docker_unfinished", []string{dockerLine("x\n", "stdout"), dockerLine("a", "stdout"), dockerLine("b", "stdout")}, []got{{"x", 1, 1}, {"ab", 2, 2}}},
-		{"docker_inner_lines", []string{dockerLine("a", "stdout"), dockerLine("b\nc\nd", "stdout"), dockerLine("e\n", "stdout")},
-			[]got{{"ab", 1, 2}, {"c", 2, 1}, {"de", 2, 2}}},
+		{
+			"docker_inner_lines",
+			[]string{dockerLine("a", "stdout"), dockerLine("b\nc\nd", "stdout"), dockerLine("e\n", "stdout")},
+			[]got{{"ab", 1, 2}, {"c", 2, 1}, {"de", 2, 2}},
+		},
 		{"compose_over_cri", []string{"v-1 | " + cri("stdout", "P", "a"), "v-1 | " + cri("stdout", "F", "b")}, []got{{"ab", 1, 2}}},
-		{"docker_over_cri", []string{dockerLine(cri("stdout", "P", "a")+"\n", "stdout"), dockerLine(cri("stdout", "F", "b")[:20], "stdout"), dockerLine(cri("stdout", "F", "b")[20:]+"\n", "stdout")},
-			[]got{{"ab", 1, 2}}},
+		{
+			"docker_over_cri",
+			[]string{dockerLine(cri("stdout", "P", "a")+"\n", "stdout"), dockerLine(cri("stdout", "F", "b")[:20], "stdout"), dockerLine(cri("stdout", "F", "b")[20:]+"\n", "stdout")},
+			[]got{{"ab", 1, 2}},
+		},
 		{"docker_flushes_cri", []string{dockerLine(cri("stdout", "P", "a"), "stdout")}, []got{{"a", 1, 1}}},
-		{"journald_line_max", []string{`{"_PID":"7","MESSAGE":"ab","_LINE_BREAK":"line-max"}`, `{"_PID":"8","MESSAGE":"x"}`, `{"_PID":"7","MESSAGE":"cd"}`},
-			[]got{{"x", 2, 1}, {"abcd", 1, 2}}},
-		{"journald_docker", []string{`{"_PID":"7","CONTAINER_NAME":"v","CONTAINER_PARTIAL_MESSAGE":"true","MESSAGE":"ab"}`, `{"_PID":"7","CONTAINER_NAME":"v","MESSAGE":"cd"}`},
-			[]got{{"abcd", 1, 2}}},
+		{
+			"journald_line_max",
+			[]string{`{"_PID":"7","MESSAGE":"ab","_LINE_BREAK":"line-max"}`, `{"_PID":"8","MESSAGE":"x"}`, `{"_PID":"7","MESSAGE":"cd"}`},
+			[]got{{"x", 2, 1}, {"abcd", 1, 2}},
+		},
+		{
+			"journald_docker",
+			[]string{`{"_PID":"7","CONTAINER_NAME":"v","CONTAINER_PARTIAL_MESSAGE":"true","MESSAGE":"ab"}`, `{"_PID":"7","CONTAINER_NAME":"v","MESSAGE":"cd"}`},
+			[]got{{"abcd", 1, 2}},
+		},
 		// An exporter that never ends its lines is found out by a second head, by
 		// the number of pieces, or at the end.
-		{"bare_head", []string{dockerLine("(W pid=1) a", "stdout"), dockerLine("(W pid=1) b", "stdout"), dockerLine("Traceback", "stdout")},
-			[]got{{"(W pid=1) a", 1, 1}, {"(W pid=1) b", 2, 1}, {"Traceback", 3, 1}}},
+		{
+			"bare_head",
+			[]string{dockerLine("(W pid=1) a", "stdout"), dockerLine("(W pid=1) b", "stdout"), dockerLine("Traceback", "stdout")},
+			[]got{{"(W pid=1) a", 1, 1}, {"(W pid=1) b", 2, 1}, {"Traceback", 3, 1}},
+		},
 		{"bare_end", []string{dockerLine("a", "stdout"), dockerLine("b", "stdout")}, []got{{"a", 1, 1}, {"b", 2, 1}}},
-		{"bare_many", strings.Split(strings.Repeat(dockerLine("a", "stdout")+"\n", 10)+dockerLine("z", "stdout"), "\n"),
-			[]got{{"a", 1, 1}, {"a", 2, 1}, {"a", 3, 1}, {"a", 4, 1}, {"a", 5, 1}, {"a", 6, 1}, {"a", 7, 1}, {"a", 8, 1}, {"a", 9, 1}, {"a", 10, 1}, {"z", 11, 1}}},
+		{
+			"bare_many", strings.Split(strings.Repeat(dockerLine("a", "stdout")+"\n", 10)+dockerLine("z", "stdout"), "\n"),
+			[]got{{"a", 1, 1}, {"a", 2, 1}, {"a", 3, 1}, {"a", 4, 1}, {"a", 5, 1}, {"a", 6, 1}, {"a", 7, 1}, {"a", 8, 1}, {"a", 9, 1}, {"a", 10, 1}, {"z", 11, 1}},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, summary(decode(tt.in...))); diff != "" {

@@ -29,8 +29,15 @@ func show(m Message) string {
 		name string
 		size *Size
 	}{
-		{"T", m.Tried}, {"C", m.Total}, {"F", m.Free}, {"self", m.Self}, {"L", m.Allowed},
-		{"A", m.Allocated}, {"P", m.PrivatePools}, {"U", m.Unallocated}, {"R", m.ReservedTotal},
+		{"T", m.Tried},
+		{"C", m.Total},
+		{"F", m.Free},
+		{"self", m.Self},
+		{"L", m.Allowed},
+		{"A", m.Allocated},
+		{"P", m.PrivatePools},
+		{"U", m.Unallocated},
+		{"R", m.ReservedTotal},
 	} {
 		if part.size != nil {
 			fmt.Fprintf(&b, " %s=%s", part.name, strings.ReplaceAll(part.size.Text, " ", ""))
