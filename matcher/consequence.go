@@ -125,3 +125,49 @@ func (c consequences) sorted() []*counted {
 	sort.Slice(out, func(i, j int) bool { return out[i].at.Before(out[j].at) })
 	return out
 }
+
+// consequences lists what only reports the failure.
+func (w *wording) consequences() {
+	c := w.r.consq.sorted()
+	for _, e := range c {
+		w.out.Consequences = append(w.out.Consequences, Consequence{Kind: e.kind, What: e.what, Count: e.n, At: w.at(e.at)})
+	}
+	// The engine's own exception after a worker's is a consequence too.
+	if w.in.root == nil {
+		return
+	}
+	seen := map[string]int{}
+	for _, c := range w.in.all {
+		if c.f == nil || c.f == w.in.root.f || w.isRank(c.f) {
+			continue
+		}
+		kind := "other"
+		x := c.f.exs[c.f.own]
+		switch {
+		case c.f.relay:
+			kind = "worker_relay"
+		case c.order == orderCore && c.order > w.in.root.order:
+			kind = "core_secondary"
+		case c.order == orderSecond:
+			kind = "shutdown_noise"
+		case c.order == orderTimeout:
+			kind = "core_secondary"
+		}
+		what := lastName(x.Class)
+		if what == "" {
+			what = "traceback"
+		}
+		what += " in " + orWords(c.proc.Name, "output without a process prefix")
+		k := kind + "\x00" + what
+		if i, ok := seen[k]; ok {
+			w.out.Consequences[i].Count++
+			continue
+		}
+		seen[k] = len(w.out.Consequences)
+		w.out.Consequences = append(w.out.Consequences, Consequence{Kind: kind, What: what, Count: 1, At: w.at(c.at)})
+	}
+	sort.SliceStable(w.out.Consequences, func(i, j int) bool {
+		a, b := w.out.Consequences[i].At, w.out.Consequences[j].At
+		return a != nil && b != nil && a.Offset != nil && b.Offset != nil && *a.Offset < *b.Offset
+	})
+}
