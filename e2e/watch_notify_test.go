@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"diagnose/notify/slacktest"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // newSlackDaemon is a daemon whose only sink is a fake Slack on loopback.
@@ -164,8 +166,8 @@ func TestWatchTellsSlackOnce(t *testing.T) {
 }
 
 // TestKilledWhileDelivering ends the daemon with SIGKILL at random times after a
-// crash and at random points of the delivery, while Slack hangs, cuts connections and answers with errors.
-// Every incident must arrive whole. What arrives twice is what Slack had
+// crash and at random points of the delivery, while Slack hangs, cuts
+// connections and answers with errors. Every incident must arrive whole. What arrives twice is what Slack had
 // accepted when its answer was lost; the id in it shows that.
 func TestKilledWhileDelivering(t *testing.T) {
 	slow(t)
@@ -256,9 +258,16 @@ func TestKilledWhileDelivering(t *testing.T) {
 		t.Errorf("%d incidents, want %d: %v", len(ids), servers, ids)
 	}
 	twice := 0
+	first := map[string]string{}
 	for _, m := range f.Snapshot() {
-		if m.Thread != "" {
-			counts[m.Thread+m.Text]++
+		if m.Thread == "" {
+			continue
+		}
+		key := m.Thread + " " + m.Text
+		if counts[key]++; counts[key] == 1 {
+			first[key] = m.Blocks
+		} else if first[key] != m.Blocks {
+			t.Errorf("the second life words it otherwise: %s\n%s", key, cmp.Diff(first[key], m.Blocks))
 		}
 	}
 	for _, n := range counts {

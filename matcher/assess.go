@@ -3,6 +3,7 @@ package matcher
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"diagnose/parser"
 )
@@ -94,7 +95,7 @@ func (w *wording) decide() {
 		if w.s.facts["demand_matches"].yes && w.hit.frame != nil {
 			w.score = math.Max(w.score, 0.97)
 		}
-		w.capUnreleased()
+		w.cap()
 		if w.s.facts["masked"].yes && FamilyOf(w.entry.Class) == "workspace_driven" {
 			w.score = math.Min(w.score, highFrom-0.01)
 		}
@@ -140,12 +141,56 @@ func (w *wording) gate() {
 	}
 }
 
-// capUnreleased keeps builds between releases at medium: what is known of the
-// base release need not hold for them.
-func (w *wording) capUnreleased() {
-	if v, known := w.r.parsedVersion(); known && !v.Exact() && len(w.entry.Versions) > 0 {
-		w.score = math.Min(w.score, highFrom-0.01)
+// cap keeps the confidence below what the evidence carries.
+func (w *wording) cap() {
+	medium := func() { w.score = math.Min(w.score, highFrom-0.01) }
+	v, known := w.r.parsedVersion()
+	switch {
+	case len(w.entry.Versions) == 0 || w.r.version == "":
+	case !known || w.state == nil, !v.Exact(), w.s.facts["fixed"].yes:
+		// What is known of other releases need not hold for this one.
+		medium()
 	}
+	if w.unsized() {
+		medium() // the frame is there, the size is another one's
+	}
+	if l := w.in.root.line; l != nil && l.sig.On == "kernel" && !w.r.died() {
+		medium() // that the server died of it is not in the log
+	}
+	if _, foreign := w.foreign(); foreign {
+		w.score = math.Min(w.score, mediumFrom-0.01)
+	}
+}
+
+// unsized tells whether the size asked for could be held against the
+// mechanism's formula and is no part of it, at the step's own tokens if a dump
+// tells them, else at any step up to the budget.
+func (w *wording) unsized() bool {
+	d, f := w.entry.Demand, w.s.facts
+	if d == nil || f["demand_matches"].yes || !f["demand"].Known() || !f["tried"].Known() {
+		return false
+	}
+	return !f["demand_part"].Known() || f["step_tokens"].grade == Established
+}
+
+// foreign gives the run's own engine process if the root was written by one
+// that the run does not know, while its own went on: another server's record,
+// or a crash that somebody pasted.
+func (w *wording) foreign() (own int, ok bool) {
+	if w.in.root == nil {
+		return 0, false
+	}
+	p, at := w.in.root.proc, w.in.root.at
+	if _, ours := w.r.configBy[p.PID]; ours || p.PID == 0 || !strings.HasPrefix(p.Name, "EngineCore") {
+		return 0, false
+	}
+	wentOn := w.r.aliveAfter(at) || w.r.stop != nil && at.Before(*w.r.stop)
+	for pid := range w.r.configBy {
+		if strings.HasPrefix(w.r.names[pid], "EngineCore") && (wentOn || at.Before(w.r.lastBy[pid])) {
+			return pid, true
+		}
+	}
+	return 0, false
 }
 
 func (w *wording) unknown() {
@@ -153,8 +198,10 @@ func (w *wording) unknown() {
 	w.s.deriveArithmetic(&Entry{})
 	v := Verdict{Family: "unknown", Class: "unknown", Confidence: "low"}
 	switch {
-	case w.in.root == nil:
+	case w.in.root == nil && w.r.consq.count("engine_dead") > 0:
 		v.Summary = "The engine died, and this log holds no cause: it only has lines that report the death of another process."
+	case w.in.root == nil:
+		v.Summary = "The engine failed, and this log holds no cause: the record that would name it is not there, or says nothing of its own."
 	case w.s.facts["oom_form"].kind == textKind && !w.s.facts["masked"].yes:
 		v.Summary = "The GPU ran out of memory. The log does not show which code asked for it, so what drove it is not decided."
 	case w.s.facts["oom_form"].kind == textKind:

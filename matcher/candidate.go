@@ -232,9 +232,7 @@ func (r *run) lineCounts(l *lineHit) bool {
 	if l.sig.MinCount < 2 {
 		return true
 	}
-	n := len(r.stats)
-	alive := n > 0 && l.last.Before(r.stats[n-1].at) || r.ready != nil && l.last.Before(*r.ready)
-	return l.n >= l.sig.MinCount && !alive
+	return l.n >= l.sig.MinCount && !r.aliveAfter(l.last)
 }
 
 // lineHolds holds a line's conditions against the facts of the run and what

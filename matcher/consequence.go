@@ -1,6 +1,7 @@
 package matcher
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
@@ -78,38 +79,77 @@ func relayed(text string) (string, bool) {
 func lastName(class string) string { return class[strings.LastIndexByte(class, '.')+1:] }
 
 // consequences counts records by kind and words.
-type consequences map[string]*counted
+type consequences struct {
+	by map[string]*counted
+	// recent are the records counted last, to tell one that is shown again: a
+	// daemon sees a record while it grows.
+	recent []shown
+}
 
 type counted struct {
 	kind, what string
 	n          int
 	at         parser.Pos
-	last       parser.Pos
 }
 
-func (c consequences) add(kind, what string, at parser.Pos) {
+type shown struct {
+	at  parser.Pos
+	key string
+}
+
+// Limits of what is counted apart, and of the records that are known again:
+// more are never open at a time, but for an attack.
+const (
+	maxConsequences = 64
+	maxShown        = 128
+)
+
+func (c *consequences) add(kind, what string, at parser.Pos) {
 	k := kind + "\x00" + what
-	e := c[k]
-	if e == nil {
-		if len(c) >= 64 {
+	for _, s := range c.recent {
+		if s.at == at && s.key == k {
 			return
 		}
-		e = &counted{kind: kind, what: what, at: at, last: parser.Pos{Offset: -1}}
-		c[k] = e
 	}
-	// A record that is shown twice (live, while it grows) counts once.
-	if e.last == at {
-		return
+	c.forget(at)
+	e := c.by[k]
+	if e == nil {
+		if len(c.by) >= maxConsequences {
+			return
+		}
+		if c.by == nil {
+			c.by = map[string]*counted{}
+		}
+		e = &counted{kind: kind, what: what, at: at}
+		c.by[k] = e
 	}
-	e.n, e.last = e.n+1, at
+	if len(c.recent) == maxShown {
+		c.recent = append(c.recent[:0], c.recent[maxShown/2:]...)
+	}
+	c.recent = append(c.recent, shown{at, k})
+	e.n++
 	if at.Before(e.at) {
 		e.at = at
 	}
 }
 
-func (c consequences) count(kind string) int {
+// forget takes back what a record counted for before it was whole.
+func (c *consequences) forget(at parser.Pos) {
+	i := slices.IndexFunc(c.recent, func(s shown) bool { return s.at == at })
+	if i < 0 {
+		return
+	}
+	if e := c.by[c.recent[i].key]; e.n > 1 {
+		e.n--
+	} else {
+		delete(c.by, c.recent[i].key)
+	}
+	c.recent = slices.Delete(c.recent, i, i+1)
+}
+
+func (c *consequences) count(kind string) int {
 	n := 0
-	for _, e := range c {
+	for _, e := range c.by {
 		if e.kind == kind {
 			n += e.n
 		}
@@ -117,9 +157,9 @@ func (c consequences) count(kind string) int {
 	return n
 }
 
-func (c consequences) sorted() []*counted {
-	out := make([]*counted, 0, len(c))
-	for _, e := range c {
+func (c *consequences) sorted() []*counted {
+	out := make([]*counted, 0, len(c.by))
+	for _, e := range c.by {
 		out = append(out, e)
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].at.Before(out[j].at) })
@@ -168,6 +208,9 @@ func (w *wording) consequences() {
 	}
 	sort.SliceStable(w.out.Consequences, func(i, j int) bool {
 		a, b := w.out.Consequences[i].At, w.out.Consequences[j].At
-		return a != nil && b != nil && a.Offset != nil && b.Offset != nil && *a.Offset < *b.Offset
+		if a == nil || b == nil || a.Offset == nil || b.Offset == nil {
+			return false
+		}
+		return a.Source < b.Source || a.Source == b.Source && *a.Offset < *b.Offset
 	})
 }

@@ -22,6 +22,7 @@ func (w *wording) say(g Grade, at []parser.Pos, formula, format string, args ...
 // failed and where, the mechanism's own statements, then the general figures.
 func (w *wording) evidence() {
 	w.sayRoot()
+	w.sayForeign()
 	if w.entry != nil {
 		for _, st := range w.entry.Evidence {
 			w.statement(st)
@@ -70,6 +71,14 @@ func (w *wording) statement(st Statement) {
 		e.Formula = &f
 	}
 	w.out.Evidence = append(w.out.Evidence, e)
+}
+
+func (w *wording) sayForeign() {
+	if own, ok := w.foreign(); ok {
+		w.say(Inferred, []parser.Pos{w.in.root.at, w.r.configBy[own]}, "",
+			"pid %d is no process of this server, whose engine has pid %d and went on: another server's record, or text that somebody pasted",
+			w.in.root.proc.PID, own)
+	}
 }
 
 func (w *wording) sayRoot() {
@@ -185,7 +194,11 @@ func (w *wording) sayLoad() {
 	if n, ok := s.num("waiting"); ok {
 		requests += fmt.Sprintf(", %d waiting in the last line", int(n))
 	}
-	w.say(Established, at, "", "KV cache usage before the failure: %s%s", span, requests)
+	when := "before the failure"
+	if w.entry != nil && w.entry.Role == "observation" {
+		when = "in the last minutes"
+	}
+	w.say(Established, at, "", "KV cache usage %s: %s%s", when, span, requests)
 }
 
 func pct(v float64) string { return formatValue(Num(v), "pct") }

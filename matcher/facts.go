@@ -62,6 +62,18 @@ func (t *Tracker) flagFacts(r *run, s *scope) {
 			s.facts[name] = f
 		}
 	}
+	// What the log states itself wins over what is given, so the given come first.
+	for name, v := range t.opt.Set {
+		name = strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_")
+		if f := s.facts[name]; f.Known() {
+			f.basis = "config"
+			s.facts["flags."+name] = f
+			continue
+		}
+		f := fact{Value: textValue(v), grade: Established, basis: "given"}
+		f.text = v
+		put(name, f)
+	}
 	alias := map[string]string{"max_seq_len": "max_model_len"}
 	for name, f := range r.config {
 		if a, ok := alias[name]; ok {
@@ -79,6 +91,7 @@ func (t *Tracker) flagFacts(r *run, s *scope) {
 	for _, name := range []string{"max_num_batched_tokens", "max_model_len", "gpu_memory_utilization", "kv_cache_dtype"} {
 		if f, ok := r.facts[name]; ok {
 			if _, typed := r.args[name]; !typed {
+				f.basis = "config"
 				put(name, f)
 			}
 		}
@@ -92,12 +105,6 @@ func (t *Tracker) flagFacts(r *run, s *scope) {
 	}
 	if f, ok := s.facts["flags.num_gpu_blocks_override"]; ok && f.kind == numberKind {
 		s.facts["kv_pinned"] = fact{Value: Truth(true), at: f.at, grade: Established, basis: f.basis}
-	}
-	for name, v := range t.opt.Set {
-		name = strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_")
-		f := fact{Value: textValue(v), grade: Established, basis: "given"}
-		f.text = v
-		put(name, f)
 	}
 }
 
@@ -131,7 +138,7 @@ func mustVersion(s string) version.Version {
 // statistics line is up to 10 s old.
 func (t *Tracker) loadFacts(r *run, s *scope, root *failure) {
 	before := func(at parser.Pos) bool {
-		return root == nil || at.Before(root.ev.At) || at.Source != root.ev.At.Source
+		return root == nil || at.Before(root.ev.At) || !t.opt.Single && at.Source != root.ev.At.Source
 	}
 	var last *statsAt
 	for i := range r.stats {

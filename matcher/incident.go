@@ -39,15 +39,38 @@ func (t *Tracker) incidentsOf(r *run) []*incident {
 		}
 	}
 	if len(own) > 0 {
+		surerFirst(own)
 		return []*incident{t.newIncident(r, &own[0], own)}
 	}
 	if r.stop != nil && !r.diedBefore(*r.stop) {
 		return nil // an ordered stop, and what it made the processes say
 	}
-	if r.consq.count("engine_dead") > 0 || r.dying || len(r.dump) > 0 {
+	if r.consq.count("engine_dead") > 0 || r.dying || r.fatal() || len(r.dump) > 0 {
 		return []*incident{t.newIncident(r, nil, nil)}
 	}
 	return nil
+}
+
+// surerFirst lets a mechanism that is only a guess yield to a sure one of the
+// same process: a broken context is met by several calls in the same second, and
+// one of them says what broke it. CUDA repeats an assertion and an illegal
+// access at every later call, so those count wherever they stand.
+func surerFirst(own []candidate) {
+	first := own[0]
+	if first.f == nil || first.hit.entry == nil || first.hit.confidence >= mediumFrom {
+		return
+	}
+	for i, c := range own[1:] {
+		if c.f == nil || c.hit.entry == nil || c.hit.confidence < mediumFrom || c.proc.PID != first.proc.PID {
+			continue
+		}
+		sticky := c.hit.entry.Class == "device_assert" || c.hit.entry.Class == "illegal_access"
+		if sticky || c.order != orderSecond && c.f.ev.Time == first.f.ev.Time {
+			copy(own[1:i+2], own[:i+1])
+			own[0] = c
+			return
+		}
+	}
 }
 
 // counts tells whether a candidate is a failure of the server: a mechanism
@@ -58,7 +81,7 @@ func (t *Tracker) counts(r *run, c candidate) bool {
 		if !r.lineCounts(c.line) {
 			return false
 		}
-		return c.line.sig.Alone || r.died() || !r.banner
+		return c.line.sig.Alone && !r.outlived(c.line) || r.died() || !r.banner || c.line.sig.On == "kernel" && t.endsAt(r, c.line.last)
 	}
 	if c.order == orderFrontEnd {
 		if r.ready == nil && c.f.rec.Level == parser.Raw && r.phaseAt(c.at) != "runtime" {
@@ -69,8 +92,8 @@ func (t *Tracker) counts(r *run, c candidate) bool {
 	if r.died() || c.f.fatal {
 		return true
 	}
-	if r.ready == nil && len(r.names) == 0 && c.f.rec.Level == parser.Raw {
-		return true // a library run without process prefixes that never got ready
+	if len(r.names) == 0 && c.f.rec.Level == parser.Raw && (r.ready == nil || c.hit.entry != nil && !r.aliveAfter(c.at)) {
+		return true // releases without process prefixes: never ready, or silent ever since
 	}
 	if strings.HasPrefix(c.f.rec.First(), "WorkerProc hit an exception") {
 		return true
@@ -84,6 +107,26 @@ func (t *Tracker) counts(r *run, c candidate) bool {
 		return !c.proc.IsZero() && c.f.rec.Level >= parser.Error || !r.banner
 	}
 	return !r.banner
+}
+
+// endsAt tells whether a finished log ends with a line, or nearly so: then
+// nobody lived to say more. A live log may go on.
+func (t *Tracker) endsAt(r *run, at parser.Pos) bool {
+	const few = 3
+	n, finished := t.ends[at.Source]
+	return finished && at.Line >= n-few && !r.aliveAfter(at)
+}
+
+// outlived tells whether the server went on after what a kernel line says, so
+// that the line speaks of another process or was no kernel's.
+func (r *run) outlived(l *lineHit) bool {
+	return l.sig.On == "kernel" && (r.aliveAfter(l.last) || r.stop != nil && l.last.Before(*r.stop))
+}
+
+// aliveAfter tells whether the server showed life after a point.
+func (r *run) aliveAfter(at parser.Pos) bool {
+	n := len(r.stats)
+	return n > 0 && at.Before(r.stats[n-1].at) || r.ready != nil && at.Before(*r.ready)
 }
 
 // diedBefore tells whether the engine was seen to die before a point.

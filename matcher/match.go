@@ -1,6 +1,7 @@
 package matcher
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -28,6 +29,29 @@ func (s *Signature) onLine(l parser.Level) bool {
 	}
 	for _, name := range s.Levels {
 		if name == l.String() {
+			return true
+		}
+	}
+	return false
+}
+
+// kernelHead is what stands before a kernel's own words: dmesg's times, or
+// "kernel: " of syslog.
+var kernelHead = regexp.MustCompile(`^(?:<\d+>)?(?:\[ *\d+\.\d+\] |\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ \d{4}\] |(?:\S+ ){0,5}kernel: )`)
+
+// kernelWords tells whether a line of a server's log is the kernel's: it has the
+// kernel's head, or begins with the words themselves, as where a collector took
+// the head off. Behind other words it is a quotation.
+func (s *Signature) kernelWords(text string) bool {
+	if s.On != "kernel" || kernelHead.MatchString(text) {
+		return true
+	}
+	if s.Pattern != nil {
+		at := s.Pattern.FindStringIndex(text)
+		return at != nil && at[0] == 0
+	}
+	for _, t := range s.Texts {
+		if strings.HasPrefix(text, t) {
 			return true
 		}
 	}

@@ -79,7 +79,9 @@ func (t *Tracker) observe(r *run, failed bool) []Incident {
 		if st := r.saturated(); st != nil {
 			out = append(out, t.observation(r, e, &candidate{
 				line: &lineHit{entry: e, sig: &Signature{On: "line", Confidence: 0.9}, n: 1, last: st.at, text: "KV cache usage " + pct(st.KVUsagePct)},
-				at:   st.at, hit: hit{entry: e, sig: &Signature{On: "line"}, confidence: 0.9},
+				at:   st.at, hit: hit{entry: e, sig: &Signature{On: "line"}, confidence: 0.9, vars: map[string]Value{
+					"kv_usage_pct": Num(st.KVUsagePct), "running": Num(float64(st.Running)), "waiting": Num(float64(st.Waiting)),
+				}},
 			}))
 		}
 	}

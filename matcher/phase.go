@@ -68,7 +68,7 @@ func (r *run) died() bool {
 		return true
 	}
 	for _, l := range r.lines {
-		if l.sig.Alone && r.lineCounts(l) && l.entry.Role == "failure" {
+		if l.sig.Alone && r.lineCounts(l) && l.entry.Role == "failure" && !r.outlived(l) {
 			return true
 		}
 	}

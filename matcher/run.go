@@ -34,7 +34,9 @@ type run struct {
 	// configBy holds where each process printed its configuration.
 	configBy map[int]parser.Pos
 	apiPID   int
-	names    map[int]string // newest name of each pid
+	names    map[int]string     // newest name of each pid
+	lastBy   map[int]parser.Pos // where each pid was last heard of
+	lastAt   parser.Pos         // where any process of the run was
 
 	facts  map[string]fact
 	byProc map[int]map[string]fact
@@ -49,7 +51,6 @@ type run struct {
 	failures []*failure
 	lines    []*lineHit
 	consq    consequences
-	firstAt  parser.Pos
 	lastTime string
 	firstTim string
 	meta     framing.Meta
@@ -59,6 +60,8 @@ type run struct {
 	// time of the first line.
 	changed   int
 	startTime string
+	// live is the name that a daemon knows the run by; see Tracker.key.
+	live string
 	// dying is set by the head of a fatal record whose exception is not there.
 	dying    bool
 	repeated bool // "[repeated Nx across cluster]": Ray left copies out
@@ -92,7 +95,7 @@ var nowhere = parser.Pos{Source: -1, Offset: -1}
 
 func newRun(source, seq int, at parser.Pos) *run {
 	return &run{
-		source: source, seq: seq, start: at, verAt: nowhere, argsAt: nowhere, modelAt: nowhere, names: map[int]string{}, args: map[string]fact{},
+		source: source, seq: seq, start: at, verAt: nowhere, argsAt: nowhere, modelAt: nowhere, names: map[int]string{}, lastBy: map[int]parser.Pos{}, args: map[string]fact{},
 		config: map[string]fact{}, configBy: map[int]parser.Pos{}, facts: map[string]fact{},
 		byProc: map[int]map[string]fact{}, dump: map[string]dumpAt{}, engine: "vllm",
 		consq: consequences{}, warnW: map[int]warnAt{},

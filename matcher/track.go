@@ -40,11 +40,15 @@ type Tracker struct {
 	begun int
 	cur   map[int]*run         // the newest run of a source
 	pids  map[int]map[int]*run // the run of a process, by source and pid
+	// ends holds how many lines a finished input has.
+	ends map[int]int64
+	// continued is the name of the run that the reading begins in.
+	continued string
 }
 
 // NewTracker returns a tracker that knows the mechanisms of cat.
 func NewTracker(cat *Catalog, opt Options) *Tracker {
-	return &Tracker{cat: cat, opt: opt, cur: map[int]*run{}, pids: map[int]map[int]*run{}}
+	return &Tracker{cat: cat, opt: opt, cur: map[int]*run{}, pids: map[int]map[int]*run{}, ends: map[int]int64{}}
 }
 
 // Add takes the next event. An event of a record that was added before, and
@@ -130,6 +134,7 @@ func (t *Tracker) runOf(src int, e parser.Event) *run {
 	r := t.cur[src]
 	if r == nil {
 		r = newRun(src, t.begun, e.At)
+		r.startTime = e.Time
 		t.begun++
 		t.runs = append(t.runs, r)
 		t.cur[src] = r
@@ -139,6 +144,7 @@ func (t *Tracker) runOf(src int, e parser.Event) *run {
 		if of := t.pids[src][e.Proc.PID]; of != nil {
 			r = of
 		} else if !e.At.Before(r.start) {
+			r = t.parent(src, r, e)
 			t.pids[src][e.Proc.PID] = r
 		}
 	}
@@ -154,6 +160,47 @@ func (t *Tracker) runOf(src int, e parser.Event) *run {
 	}
 	return r
 }
+
+// parent gives the run that a process which is heard of for the first time
+// belongs to, where several servers write into one log: the only one that serves
+// the model that the process names, else the one whose youngest older process
+// has the nearest pid, for a child is born after its parent.
+func (t *Tracker) parent(src int, newest *run, e parser.Event) *run {
+	var live []*run
+	for _, r := range t.runs {
+		if r.source == src && r.banner && !r.over() {
+			live = append(live, r)
+		}
+	}
+	if len(live) < 2 || strings.HasPrefix(e.Proc.Name, "APIServer") {
+		return newest
+	}
+	if c, ok := e.Body.(parser.Config); ok {
+		model := strings.Trim(c.Values["model"], `'"`)
+		var same []*run
+		for _, r := range live {
+			if model != "" && r.model == model {
+				same = append(same, r)
+			}
+		}
+		if len(same) == 1 {
+			return same[0]
+		}
+	}
+	best, nearest := newest, 0
+	for _, r := range live {
+		for pid := range r.names {
+			if pid < e.Proc.PID && pid > nearest {
+				best, nearest = r, pid
+			}
+		}
+	}
+	return best
+}
+
+// End tells that an input is finished, and with how many lines. A log that may
+// go on must not be ended.
+func (t *Tracker) End(input int, lines int64) { t.ends[input] = lines }
 
 // OldestStart is where the oldest run begins that the tracker still holds.
 func (t *Tracker) OldestStart() (parser.Pos, bool) {
@@ -185,6 +232,7 @@ func (t *Tracker) runAt(src int, at parser.Pos, pid int) *run {
 func (t *Tracker) take(r *run, e parser.Event) {
 	if e.Proc.PID != 0 && e.Proc.Name != "" {
 		r.names[e.Proc.PID] = e.Proc.Name
+		r.lastBy[e.Proc.PID], r.lastAt = e.At, e.At
 	}
 	if e.Time != "" {
 		if r.firstTim == "" {
@@ -352,6 +400,8 @@ func (t *Tracker) takeFailure(r *run, e parser.Event, b parser.Failure) {
 	}
 	if f.own < 0 {
 		r.consq.add(f.kind, consequenceName(f, r), e.At)
+	} else {
+		r.consq.forget(e.At)
 	}
 	for i, old := range r.failures {
 		if old.rec.At() == b.Record.At() {
@@ -486,7 +536,7 @@ func (t *Tracker) linesKnown(level parser.Level, text string) []knownLine {
 		best := knownLine{}
 		for i := range entry.Match.Signatures {
 			s := &entry.Match.Signatures[i]
-			if s.onLine(level) && s.textMatches(text) && (best.sig == nil || s.Confidence > best.sig.Confidence) {
+			if s.onLine(level) && s.textMatches(text) && s.kernelWords(text) && (best.sig == nil || s.Confidence > best.sig.Confidence) {
 				best = knownLine{entry, s}
 			}
 		}

@@ -3,8 +3,6 @@ package parser
 import (
 	"maps"
 	"slices"
-
-	"diagnose/parser/framing"
 )
 
 // Fork gives a parser in the same state that emits to another place: to read a
@@ -12,8 +10,8 @@ import (
 // log driver and is not whole yet stays with p.
 func (p *Parser) Fork(emit func(Event)) *Parser {
 	q := *p
-	q.emit, q.dec, q.ansi = emit, framing.NewDecoder(1<<20), nil
-	q.pieces = map[uint64]Pos{}
+	q.emit, q.dec, q.ansi = emit, p.dec.Fork(), nil
+	q.pieces, q.last, q.loose = map[uint64]Pos{}, nil, nil
 	q.set = openSet{by: maps.Clone(p.set.by)}
 	clear(q.set.by)
 	for _, o := range p.set.byAge() {

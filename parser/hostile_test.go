@@ -2,6 +2,7 @@ package parser
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -198,6 +199,63 @@ func TestWrappedAlike(t *testing.T) {
 	}
 }
 
+// Nor do they where only a date stands in front of each line, or where a
+// collector made an object of it; and what is quoted stays quoted.
+func TestStampedAlike(t *testing.T) {
+	object := func(before, after string) func(string) string {
+		return func(l string) string {
+			text, err := json.Marshal(strings.ToValidUTF8(l, "?"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return "{" + before + string(text) + after + "}"
+		}
+	}
+	prefix := func(s string) func(string) string { return func(l string) string { return s + l } }
+	wraps := map[string]func(string) string{
+		"ts":         prefix("Nov 30 02:27:33 "),
+		"ts F T":     prefix("2026-11-30 02:27:33 "),
+		"ts bracket": prefix("[2026-11-30 02:27:33] "),
+		"ts S":       prefix("[2026-11-30 02:27:33.123456] "),
+		"iso":        prefix("2026-11-30T02:27:33+0100 "),
+		"lemonade":   prefix("2026-05-08 10:14:02.137 [Error] (vllm) "),
+		"fluent-bit": object(`"date":1796005653.123456,"log":`, ""),
+		"kubernetes": object(`"@timestamp":"2026-11-30T02:27:33Z","log":`, `,"kubernetes":{"pod_name":"vllm-0"}`),
+		"loki":       object(`"labels":{},"timestamp":"2026-11-30T02:27:33Z","line":`, ""),
+		"vector":     object(`"message":`, `,"source_type":"file","timestamp":"2026-11-30T02:27:33Z"`),
+		"gcloud":     object(`"textPayload":`, `,"insertId":"a","timestamp":"2026-11-30T02:27:33Z"`),
+	}
+	for name, log := range fixtureLogs(t, "vllm-h200/v0240-tp2-dsa-32768-0.95.log", "vllm-h200/v0251-weights-too-big.log", "hostile/prompt-with-crash.log", "hostile/json-request-log.log") {
+		var plain []string
+		for _, l := range lines(log) {
+			plain = append(plain, string(l.Data))
+		}
+		want := failuresOf(plain)
+		for form, wrap := range wraps {
+			t.Run(name+" "+form, func(t *testing.T) {
+				in := make([]string, len(plain))
+				for i, l := range plain {
+					in[i] = wrap(l)
+				}
+				if d := diff(want, failuresOf(in)); d != "" {
+					t.Error(d)
+				}
+			})
+		}
+	}
+}
+
+// failuresOf gives the failures and what came from errors.
+func failuresOf(log []string) []string {
+	var out []string
+	for _, e := range parse(log...) {
+		if n, ok := e.Body.(Notice); !ok || n.Record.Level >= Error {
+			out = append(out, short(e))
+		}
+	}
+	return out
+}
+
 func TestFraming(t *testing.T) {
 	for name, want := range map[string]string{"cri.log": "cri", "docker-json.log": "docker-json", "prompt-with-crash.log": "plain"} {
 		p := New(func(Event) {})
@@ -217,6 +275,10 @@ func FuzzParser(f *testing.F) {
 	f.Add([]byte("[2025-12-12 12:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):\n  File \"/x\", line 1, in f\nValueError: x\n"))
 	f.Add([]byte("  + Exception Group Traceback (most recent call last):\n  | ExceptionGroup: x (1 sub-exception)\n  +-+---- 1 ----\n    | ValueError: y\n"))
 	f.Add([]byte("a(W pid=1) ERROR 11-30 02:00:00 [a.py:1] x\na(W pid=1) ERROR 11-30 02:00:00 [a.py:1] x\na(W pid=1) ERROR 11-30 02:00:00 [a.py:1] x\n"))
+	for _, prefix := range []string{"[2026-11-30 02:27:33] ", "Nov 30 02:27:33 ", "2026-05-08 10:14:02.137 [Info] (vllm) "} {
+		f.Add([]byte(strings.Repeat(prefix+"(W pid=1) ERROR 11-30 02:00:00 [a.py:1] x\n", 3) + prefix + "Traceback (most recent call last):\n" + prefix + "ValueError: x\n(W pid=1) INFO 11-30 02:00:00 [a.py:1] nothing\n" + prefix + "x"))
+	}
+	f.Add([]byte(strings.Repeat(`{"date":1,"log":"(W pid=1) ERROR 11-30 02:00:00 [a.py:1] x"}`+"\n", 3) + `{"date":1,"log":"Traceback (most recent call last):\nValueError: x"}`))
 	f.Fuzz(func(t *testing.T, log []byte) {
 		if bytes.Count(log, []byte("\n")) > 2000 {
 			t.Skip()

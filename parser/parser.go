@@ -77,6 +77,7 @@ func (p *Parser) Line(l Line) {
 		p.seq++
 		p.skipped++
 		p.engine = true
+		p.dec.Passed()
 		return
 	}
 	p.decoded++
@@ -161,7 +162,7 @@ func (p *Parser) Peek() {
 // open, or that an open one is mixed with; ok is false if nothing is open. All
 // events of records that begin there or later come again. What a parser learns
 // from earlier lines (the free text of VLLM_LOGGING_PREFIX, the names that
-// compose or stern print) a new one has to learn anew.
+// compose or stern print, that each line begins with a bare date) a new one has to learn anew.
 func (p *Parser) OpenFrom() (Pos, bool) {
 	p.expire()
 	var best Pos

@@ -17,6 +17,9 @@ type Options struct {
 	// Titles are the catalogue's titles by mechanism id. A mechanism that is
 	// not among them is shown by its id.
 	Titles map[string]string
+	// EarlierFailed is how many failed runs before the last one the document
+	// leaves out.
+	EarlierFailed int
 }
 
 // page is a document as every form shows it: safe strings in reading order.

@@ -33,9 +33,16 @@ func failed(i matcher.Incident) string {
 		masked = " (masked)"
 	}
 	refused := i.Root.Kind == "startup_refused"
+	ranOut := "GPU out of memory" + masked
+	if !saidOOM(i) {
+		if i.Phase == "startup" && i.Verdict.Family == "capacity" && !refused {
+			return "the server did not start"
+		}
+		ranOut = "the server died, likely of GPU memory"
+	}
 	switch i.Verdict.Family {
 	case "workspace_driven":
-		return "GPU out of memory" + masked + ", workspace-driven"
+		return ranOut + ", workspace-driven"
 	case "kv_pressure":
 		if refused {
 			return "start refused, too little KV cache"
@@ -45,17 +52,20 @@ func failed(i matcher.Incident) string {
 		if refused {
 			return "start refused, it does not fit the GPU"
 		}
-		return "GPU out of memory" + masked + ", it does not fit"
+		return ranOut + ", it does not fit"
 	case "other_oom":
 		if refused {
 			return "start refused, too little free GPU memory"
 		}
-		return "GPU out of memory" + masked
+		return ranOut
 	case "host":
 		return "host out of memory"
 	case "not_oom":
 		if refused {
 			return "start refused, not for memory"
+		}
+		if i.Verdict.Class == "worker_died" || i.Verdict.Class == "rpc_timeout" {
+			return "the server died" // of what is open, and memory is not ruled out
 		}
 		return "the server died, not of memory"
 	}
@@ -63,6 +73,12 @@ func failed(i matcher.Incident) string {
 		return "start refused, cause unknown"
 	}
 	return "the server died, cause unknown"
+}
+
+// saidOOM tells whether the root itself speaks of memory that ran out, as
+// against a traceback that was cut before it.
+func saidOOM(i matcher.Incident) bool {
+	return i.Root.Kind == "oom" || i.Root.Kind == "masked_oom" || strings.Contains(strings.ToLower(i.Root.Text), "out of memory")
 }
 
 // className is a class in words.

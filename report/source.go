@@ -75,5 +75,15 @@ func (v viewer) foot(d matcher.Document) []string {
 			out = append(out, "time: "+b)
 		}
 	}
+	if n := v.o.EarlierFailed; n > 0 {
+		where, what := "this log", "it"
+		if len(d.Inputs) > 1 {
+			where = "these logs"
+		}
+		if n > 1 {
+			what = "them"
+		}
+		out = append(out, counted(n, "earlier failed run")+" in "+where+": --all tells "+what)
+	}
 	return out
 }

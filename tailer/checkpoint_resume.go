@@ -35,6 +35,7 @@ func (s *source) resume(ctx context.Context) {
 		}
 		time.Sleep(time.Duration(try) * time.Millisecond)
 	}
+	s.need(lives...) // all at once: a checkpoint may be saved while they are read
 	for i, l := range lives {
 		if i == 0 {
 			s.begin(l)
@@ -185,8 +186,10 @@ func (s *source) locate(all []*candidate, live *candidate) (from int, at map[int
 		i := s.find(p, all, at)
 		switch {
 		case i >= 0:
-			at[i] = p
 			from = min(from, i)
+			if p.HeadLen > 0 { // else only its number tells it, and that is used again
+				at[i] = p
+			}
 		case p.HeadLen > 0 || p.Offset > 0 || len(p.Text) > 0:
 			lost = append(lost, p)
 		}
@@ -242,7 +245,7 @@ func (s *source) match(p Position, c *candidate) int {
 	if len(c.head) < p.HeadLen || hash(c.head[:p.HeadLen]) != p.Head {
 		return 0
 	}
-	if p.HeadLen == 0 && !sameFile {
+	if p.HeadLen == 0 && (!sameFile || c.compressed) {
 		return 0 // nothing but the inode tells an empty file
 	}
 	if p.Done && !sameFile && p.HeadLen < headMax && len(c.head) != p.HeadLen {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -217,6 +218,24 @@ func TestFollowWakes(t *testing.T) {
 	waitLines(t, r, "one", "two")
 }
 
+func TestFollowByPolling(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "vllm.log")
+	write(t, path, "one\n")
+	r := &recorder{}
+	opt := fast(path)
+	opt.Poll, opt.StallAfter = true, time.Minute // it is not own code that reads
+	f, _ := follow(t, opt, r)
+	waitLines(t, r, "one")
+	write(t, path, "two\n")
+	waitLines(t, r, "one", "two")
+	must(t, os.Rename(path, path+".1"))
+	write(t, path, "three\n")
+	waitLines(t, r, "one", "two", "three")
+	if f.Counters().Inotify() {
+		t.Error("inotify is used")
+	}
+}
+
 func TestFollowHugeLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "vllm.log")
 	write(t, path, "one\n")
@@ -238,6 +257,34 @@ func TestFollowHugeLine(t *testing.T) {
 		if e.call == "line" && strings.HasSuffix(e.text, "END") && e.line.Cut != 10003-100 {
 			t.Errorf("cut %d", e.line.Cut)
 		}
+	}
+}
+
+// TestFollowHugeLineMemory: without nxadm/tail memory does not depend on what
+// is written.
+func TestFollowHugeLineMemory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "vllm.log")
+	write(t, path, "one\n")
+	r := &recorder{}
+	opt := fast(path)
+	opt.OwnReader = true
+	_, _ = follow(t, opt, r)
+	waitLines(t, r, "one")
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	before, peak := m.HeapInuse, uint64(0)
+	must(t, os.Truncate(path, 100_000_000)) // a hole reads as NULs
+	write(t, path, "\ntwo\n")
+	eventually(t, "the huge line", func() bool {
+		runtime.ReadMemStats(&m)
+		peak = max(peak, m.HeapInuse)
+		return len(r.lines()) == 3
+	})
+	if lines := r.lines(); len(lines[1]) != defaultMaxLine || lines[2] != "two" {
+		t.Errorf("%d bytes, then %q", len(lines[1]), lines[2])
+	}
+	if grown := int64(peak) - int64(before); grown > 16<<20 {
+		t.Errorf("the heap grew by %d MiB", grown>>20)
 	}
 }
 

@@ -26,11 +26,11 @@ type tailer struct {
 }
 
 const (
-	minBackoff = 250 * time.Millisecond
 	maxBackoff = time.Minute
-	// hugeHold is how long a file with a huge unfinished line is left to own
-	// code: nxadm/tail holds up to three times the line.
-	hugeHold = 10 * time.Second
+	// hugeUnread is so much text in one tick that it may be one line, which
+	// nxadm/tail keeps whole; hugeHold is how long own code reads then.
+	hugeUnread = 8 << 20
+	hugeHold   = time.Minute
 	// stopWait is how long a Tail may take to end. It hangs where fsnotify
 	// does; its goroutine is then left behind.
 	stopWait = time.Second
@@ -57,12 +57,20 @@ func (w *tailer) lines() <-chan *tail.Line {
 }
 
 // punish makes the next start wait, longer each time.
-func (w *tailer) punish(now time.Time) {
+func (w *tailer) punish(now time.Time, first time.Duration) {
 	if !w.started.IsZero() && now.Sub(w.started) > maxBackoff {
 		w.backoff = 0
 	}
-	w.backoff = min(max(2*w.backoff, minBackoff), maxBackoff)
+	w.backoff = min(max(2*w.backoff, first), maxBackoff)
 	w.hold = now.Add(w.backoff)
+}
+
+// forgive begins anew with another file, though not at once: see stopTail.
+func (w *tailer) forgive(now time.Time, wait time.Duration) {
+	w.backoff = 0
+	if soon := now.Add(wait); w.hold.After(soon) {
+		w.hold = soon
+	}
 }
 
 // start follows file from off.
@@ -150,7 +158,7 @@ func (s *source) startTail(now time.Time) {
 	}
 	cur := s.cur()
 	if err := s.watch.start(cur.file, s.target.path, cur.off, !s.f.counters.inotify.Load()); err != nil {
-		s.watch.punish(now)
+		s.watch.punish(now, s.f.opt.Tick)
 		return
 	}
 	s.setTailing(true)
@@ -171,7 +179,7 @@ func (s *source) stopTail() {
 	s.f.counters.TailRestarts.Add(1)
 	// A Tail that follows at once can lose its watch to the end of this one
 	// (removeWatch in inotify_tracker.go closes the channel that both share).
-	if soon := time.Now().Add(min(s.f.opt.Tick, minBackoff)); s.watch.hold.Before(soon) {
+	if soon := time.Now().Add(s.f.opt.Tick); s.watch.hold.Before(soon) {
 		s.watch.hold = soon
 	}
 }
@@ -179,7 +187,7 @@ func (s *source) stopTail() {
 // tailEnded: the file was renamed or removed, or the Tail met an error.
 func (s *source) tailEnded() {
 	s.endTail()
-	s.watch.punish(time.Now())
+	s.watch.punish(time.Now(), s.f.opt.Tick)
 	s.hurry = 3 // two looks that agree, and one to read on
 }
 

@@ -3,9 +3,7 @@ package tailer
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -121,9 +119,8 @@ func (s *source) follow(next *life, kind RotationKind) {
 	old := s.cur()
 	s.lives = append(s.lives, next)
 	s.lastKnown, s.progOff, s.progress = 0, next.off, time.Now()
-	s.mu.Lock()
-	s.needed = append(s.needed, next)
-	s.mu.Unlock()
+	s.watch.forgive(time.Now(), s.f.opt.Tick)
+	s.need(next)
 	if old != nil {
 		s.f.counters.rotated(kind)
 		s.f.handler.Rotated(old.ref, next.ref, kind)
@@ -153,11 +150,9 @@ func (s *source) late(ctx context.Context, now time.Time) {
 			continue
 		}
 		before := l.size
-		if err := s.drain(ctx, l); err != nil || l.size != before {
-			if err == nil || errors.Is(err, io.EOF) {
-				l.quiet = now
-				continue
-			}
+		if err := s.drain(ctx, l); err == nil && l.size != before {
+			l.quiet = now
+			continue
 		}
 		if now.Sub(l.quiet) >= s.f.opt.Grace {
 			s.learn(l.id, l.front()) // it may have grown since
@@ -291,21 +286,25 @@ func (s *source) hidden(next *life, inHand []byte) []*life {
 	defer closeCandidates(all)
 	info, err := os.Stat(s.target.path)
 	live := err == nil && idOf(info) == next.id
-	// Truncated since its front was seen: then what has that front is its copy.
 	front := next.head
 	if len(front) == 0 {
 		front = inHand
 	}
-	turned := !bytes.Equal(readSome(next.file, 0, int64(len(front))), front)
 	for _, c := range all {
-		if (c.id == next.id && !live) || c.packs(next.file) || (turned && bytes.HasPrefix(c.head, front)) {
+		if (c.id == next.id && !live) || c.packs(next.file) {
 			break // next itself, rotated in its turn: what follows came after it
 		}
-		if c.id != next.id && len(c.head) > 0 && !c.copyOf(next.file) && !s.explained(c) {
-			l := s.lifeOf(c, 0, 0)
-			l.sought = true
-			lives = append(lives, l)
+		if c.id == next.id || len(c.head) == 0 || c.copyOf(next.file) || s.explained(c) {
+			continue
 		}
+		// Looked at last, since next can be truncated at any moment: then what
+		// begins as it did is its copy, and what follows came after it.
+		if bytes.HasPrefix(c.head, front) && !bytes.Equal(readSome(next.file, 0, int64(len(front))), front) {
+			break
+		}
+		l := s.lifeOf(c, 0, 0)
+		l.sought = true
+		lives = append(lives, l)
 	}
 	return lives
 }

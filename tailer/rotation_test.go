@@ -94,16 +94,19 @@ func (w *world) start(tb testing.TB) {
 	w.rec.onLine = func(ref SourceRef, l Line) {
 		places = append(places, place{ref, l})
 		n++
+		if n <= w.lag {
+			return
+		}
+		w.f.saving.Lock() // a commit and what it covers are one thing
 		if w.lag == 0 {
 			w.f.Commit(ref, l.Next, l.Number+1)
 			w.store.stage(kept + n)
-		} else if n > w.lag {
+		} else {
 			p := places[n-1-w.lag]
 			w.f.Commit(p.ref, p.l.Offset, p.l.Number)
 			w.store.stage(kept + n - 1 - w.lag)
-		} else {
-			return
 		}
+		w.f.saving.Unlock()
 		if n%3 == 0 {
 			if err := w.f.Flush(); err != nil {
 				tb.Error(err)

@@ -13,14 +13,16 @@ import (
 type Options struct {
 	Catalog *matcher.Catalog
 	Store   *Store
-	// Publish hands a notice on, durably; an error is warned of and the notice
-	// is published again at the next start.
+	// Publish hands a notice on, durably. After an error the same notice is
+	// published again, by Retry or at the next start.
 	Publish func(notify.Notice) error
 	// Commit is the follower's.
 	Commit func(ref tailer.SourceRef, offset, line int64)
-	Warn   func(error)
-	Host   string
-	Now    func() time.Time
+	// Warn is told what went wrong without ending anything. It may be called
+	// from any goroutine, and often with the same error.
+	Warn func(error)
+	Host string
+	Now  func() time.Time
 
 	// Gather is how long the first telling waits at most for the other ranks;
 	// Quiet is the silence after which it need not wait longer, and open
@@ -29,6 +31,9 @@ type Options struct {
 	// Settle is the silence after which an incident is closed, CloseAfter the
 	// longest time that it stays open.
 	Settle, CloseAfter time.Duration
+	// LookBack is how long what may become a failure is kept in reach of a
+	// restart.
+	LookBack time.Duration
 	// Historic is the age from which an incident is recorded and not notified.
 	Historic time.Duration
 	// HeldAfter is how long an applied advice must hold to be called held.
@@ -41,7 +46,7 @@ func (o *Options) defaults() {
 		def time.Duration
 	}{
 		{&o.Gather, 3 * time.Second}, {&o.Quiet, time.Second}, {&o.Settle, 5 * time.Second}, {&o.CloseAfter, time.Minute},
-		{&o.Historic, time.Hour}, {&o.HeldAfter, 7 * 24 * time.Hour},
+		{&o.LookBack, 5 * time.Minute}, {&o.Historic, time.Hour}, {&o.HeldAfter, 7 * 24 * time.Hour},
 	} {
 		if *d.v <= 0 {
 			*d.v = d.def
@@ -55,29 +60,42 @@ func (o *Options) defaults() {
 	}
 }
 
+// Bounds of what a daemon keeps in memory. Nothing on disk depends on them.
+const (
+	// maxLoaded is how many incidents are known after a start, the newest ones.
+	maxLoaded = 1000
+	// forsaken is the time without any call after which a stream is dropped: its
+	// source has ended.
+	forsaken = time.Hour
+)
+
 // Daemon takes followed lines and tells incidents. It implements
 // tailer.Handler.
 type Daemon struct {
 	opt     Options
 	metrics Metrics
+	began   time.Time
 
 	mu      sync.Mutex
 	streams map[string]*stream
-	records map[string][]Record // by path, read at start
+	ledgers map[string]*ledger // by path
+	// resumed names by path the checkpoint that the follower goes on from; it is
+	// used up by the first line.
+	resumed map[string]string
 }
 
-// New reads the incidents that this host knows. Records that cannot be read
-// are warned of and left alone.
+// New reads the newest incidents that this host knows. Records that cannot be
+// read are warned of and left alone.
 func New(opt Options) (*Daemon, error) {
 	opt.defaults()
-	d := &Daemon{opt: opt, streams: map[string]*stream{}, records: map[string][]Record{}}
+	d := &Daemon{opt: opt, began: opt.Now(), streams: map[string]*stream{}, ledgers: map[string]*ledger{}, resumed: map[string]string{}}
 	d.metrics.init()
-	list, err := opt.Store.Incidents()
+	list, err := opt.Store.index(maxLoaded)
 	if err != nil {
 		opt.Warn(err)
 	}
-	for _, r := range list {
-		d.records[r.Path] = append(d.records[r.Path], r)
+	for _, e := range list {
+		d.ledger(e.Path).put(e)
 	}
 	return d, nil
 }
@@ -85,39 +103,79 @@ func New(opt Options) (*Daemon, error) {
 // SetCommit gives the follower's Commit, which exists only after the daemon.
 func (d *Daemon) SetCommit(c func(ref tailer.SourceRef, offset, line int64)) { d.opt.Commit = c }
 
-// Resume publishes again what an earlier life recorded and could not publish.
-func (d *Daemon) Resume() {
-	for _, list := range d.records {
-		for _, r := range list {
-			if r.Published != "" {
-				continue
-			}
-			n := notify.Notice{Event: notify.EventOpened, Incident: r.Incident, Time: r.Opened, Sources: r.Sources}
-			if err := d.opt.Publish(n); err != nil {
-				d.warn(err)
-				continue
-			}
-			r.Published = notify.EventOpened
-			if err := d.opt.Store.Put(r); err != nil {
-				d.warn(err)
-			}
+// Retry writes and publishes again what failed before, in this life or an
+// earlier one, and marks advice that has held. It is to be called at the start
+// and every few seconds.
+func (d *Daemon) Retry() {
+	now := d.opt.Now()
+	d.mu.Lock()
+	for path, l := range d.ledgers {
+		if l.waits() {
+			d.streamLocked(path)
+		}
+	}
+	all := make([]*stream, 0, len(d.streams))
+	for _, s := range d.streams {
+		all = append(all, s)
+	}
+	d.mu.Unlock()
+	for _, s := range all {
+		s.retry(now)
+		if s.forsaken(now) {
+			d.drop(s)
 		}
 	}
 }
 
-func (d *Daemon) recordsOf(path string) []Record { return d.records[path] }
+// ledger is that of a path. The caller holds mu, or is alone.
+func (d *Daemon) ledger(path string) *ledger {
+	l := d.ledgers[path]
+	if l == nil {
+		l = &ledger{}
+		d.ledgers[path] = l
+	}
+	return l
+}
 
-func (d *Daemon) warn(err error) { d.opt.Warn(err) }
+func (d *Daemon) warn(err error) {
+	d.opt.Warn(err)
+}
 
 func (d *Daemon) stream(path string) *stream {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.streamLocked(path)
+}
+
+func (d *Daemon) streamLocked(path string) *stream {
 	s := d.streams[path]
 	if s == nil {
-		s = newStream(d, path)
+		s = newStream(d, path, d.ledger(path))
+		s.called = d.opt.Now()
 		d.streams[path] = s
 	}
 	return s
+}
+
+// existing gives a stream that has been made, nil if there is none.
+func (d *Daemon) existing(path string) *stream {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.streams[path]
+}
+
+// drop forgets a stream whose source has ended. If it comes back, it goes on
+// from its last checkpoint.
+func (d *Daemon) drop(s *stream) {
+	key := s.safeKey()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.streams[s.path] == s {
+		delete(d.streams, s.path)
+		if key != "" {
+			d.resumed[s.path] = key
+		}
+	}
 }
 
 // Line implements tailer.Handler.
@@ -132,8 +190,21 @@ func (d *Daemon) Rotated(tailer.SourceRef, tailer.SourceRef, tailer.RotationKind
 // Idle implements tailer.Handler.
 func (d *Daemon) Idle(ref tailer.SourceRef, now time.Time) { d.stream(ref.Path).idle(now) }
 
-// Gone implements tailer.Handler.
-func (d *Daemon) Gone(ref tailer.SourceRef) { d.stream(ref.Path).gone(d.opt.Now()) }
+// Gone implements tailer.Handler. What comes later under the same path is
+// another server's, so the stream ends with its container.
+func (d *Daemon) Gone(ref tailer.SourceRef) {
+	s := d.existing(ref.Path)
+	if s == nil {
+		return
+	}
+	s.gone(d.opt.Now())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.streams[ref.Path] == s {
+		delete(d.streams, ref.Path)
+	}
+	delete(d.resumed, ref.Path)
+}
 
 // Metrics gives the counters.
 func (d *Daemon) Metrics() *Metrics { return &d.metrics }

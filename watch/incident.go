@@ -2,68 +2,100 @@ package watch
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
 
 	"diagnose/matcher"
-	"diagnose/notify"
 	"diagnose/parser"
 )
 
-// liveRun is what the daemon knows and has told about one run.
+// liveRun is what the daemon knows and has told about one run that may have
+// failed.
 type liveRun struct {
 	// record is the incident of the run; nil while there is none.
 	record *Record
 	closed bool
-	// firstSaw and lastSaw are when its failure was first and last seen to
-	// grow; zero for a run of an earlier life of the daemon.
-	firstSaw, lastSaw time.Time
-	changed           int
-	told              int // of changed, when the incident was last worded
-	from              parser.Pos
+	// earlier tells that the record is of an earlier life, and ended that it was
+	// closed then; base is what it had counted.
+	earlier, ended bool
+	base           []matcher.Consequence
+	// mute is set where the incident's file cannot be read, or belongs to
+	// another log: it was told.
+	mute bool
+	// unsaved tells that the record on disk is older.
+	unsaved bool
+
+	// burst is when the newest burst of changes began, lastSaw when it last
+	// grew; zero while only an earlier life saw the failure.
+	burst, lastSaw time.Time
+	changed        int
+	told           int // of changed, when the incident was last worded; -1 for never
+	worded         time.Time
+	// from is where a restart must read again, while the run is pinned.
+	from parser.Pos
 }
 
-// pending tells that a restart would still need the lines of the crash.
-func (r *liveRun) pending() bool { return !r.firstSaw.IsZero() && !r.closed }
-
-// look decides for every run whether there is something to tell.
-func (s *stream) look(now time.Time) {
-	due := map[string]bool{}
-	any := false
-	s.t.Live(func(l matcher.Live) bool {
-		if r := s.run(l, now); r != nil && !(r.closed && r.told == l.Changed) && s.due(r, l, now) {
-			due[l.Run], any = true, true
-		}
+// pinned tells that a restart would still need what the run wrote.
+func (s *stream) pinned(r *liveRun, now time.Time) bool {
+	switch {
+	case r.unsaved:
+		return true
+	case r.lastSaw.IsZero() || r.mute:
 		return false
-	})
-	if any {
+	case r.record == nil:
+		return !r.closed && now.Sub(r.lastSaw) < s.d.opt.LookBack
+	}
+	return !r.closed || r.told != r.changed
+}
+
+// look decides for every run whether there is something to tell. final is the
+// end of the log: nothing more is waited for.
+func (s *stream) look(now time.Time, final bool) {
+	s.rest(now)
+	states := s.t.Live(nil)
+	s.note(states, now)
+	due := map[string]bool{}
+	for _, l := range states {
+		if r := s.runs[l.Run]; r != nil && s.due(r, l, now, final) {
+			due[l.Run] = true
+		}
+	}
+	if len(due) > 0 {
 		s.peek()
+		states = s.t.Live(func(l matcher.Live) bool { return due[l.Run] })
+		s.note(states, now)
+		for _, l := range states {
+			if r := s.runs[l.Run]; r != nil && due[l.Run] {
+				s.tell(r, l, now, final)
+			}
+		}
 	}
 	s.changed = false
-	states := s.t.Live(func(l matcher.Live) bool {
-		s.run(l, now)
-		return due[l.Run]
-	})
-	for _, l := range states {
-		if r := s.runs[l.Run]; r != nil && due[l.Run] {
-			s.tell(r, l, now)
-		}
-	}
 	s.followUp(states, now)
-	s.close(states, now)
-	s.forget(states)
-	s.commit()
-	s.looked, s.atRest = now, s.settled()
+	s.close(states, now, final)
+	s.forget(states, now)
+	s.commit(now, final || !s.lastInput.Equal(now))
+	s.looked, s.atRest = now, s.settled(now)
+}
+
+// rest ends the records that nothing was added to for so long that nothing will
+// be: an open one would hold the position for as long as the log is quiet.
+func (s *stream) rest(now time.Time) {
+	if _, open := s.p.OpenFrom(); open && s.read && now.Sub(s.lastInput) >= s.d.opt.LookBack {
+		s.p.Flush()
+	}
 }
 
 // settled tells that time alone brings nothing new but the end of HeldAfter.
-func (s *stream) settled() bool {
-	if _, open := s.p.OpenFrom(); open && s.peeked != s.next {
+func (s *stream) settled(now time.Time) bool {
+	if _, open := s.p.OpenFrom(); open {
 		return false
 	}
 	for _, r := range s.runs {
-		if r.pending() {
+		if s.pinned(r, now) || r.record == nil && !r.closed {
 			return false
 		}
 	}
@@ -79,60 +111,96 @@ func (s *stream) peek() {
 	}
 }
 
-// run keeps the book of a failed run, nil for one without a failure.
-func (s *stream) run(l matcher.Live, now time.Time) *liveRun {
-	if !l.Failed {
-		return nil
-	}
-	r := s.runs[l.Run]
-	if r == nil {
-		r = &liveRun{told: -1}
-		s.runs[l.Run] = r
-	}
-	if r.firstSaw.IsZero() {
-		r.firstSaw, r.lastSaw, r.from = now, now, l.From
-	}
-	if l.Changed != r.changed {
+// note keeps the book of the runs that may have failed.
+func (s *stream) note(states []matcher.Live, now time.Time) {
+	for _, l := range states {
+		if !l.Failed {
+			continue
+		}
+		r := s.book(l.Run)
+		if l.Changed == r.changed {
+			continue
+		}
+		from := l.From
+		if s.changed {
+			from = s.changedFrom
+		}
+		if !s.pinned(r, now) || from.Before(r.from) {
+			r.from = from
+		}
+		if r.lastSaw.IsZero() || now.Sub(r.lastSaw) > s.d.opt.Gather {
+			r.burst = now
+		}
 		r.changed, r.lastSaw = l.Changed, now
+		if r.record == nil {
+			r.closed = false // what came to nothing may yet be a part of something
+		}
 	}
-	if l.From.Before(r.from) {
-		r.from = l.From
+}
+
+// book gives the book of a run; a new one begins with what an earlier life
+// recorded of it.
+func (s *stream) book(run string) *liveRun {
+	if r := s.runs[run]; r != nil {
+		return r
+	}
+	r := &liveRun{told: -1}
+	s.runs[run] = r
+	if e := s.ledger.latest(func(e entry) bool { return e.Run == run }); e != nil {
+		s.adopt(r, e.ID)
 	}
 	return r
+}
+
+// adopt goes on with an incident that is on disk.
+func (s *stream) adopt(r *liveRun, id string) {
+	record, err := s.d.opt.Store.Get(id)
+	if err == nil && record.Path != s.path {
+		err = fs.ErrExist // the same text under another name, told there
+	}
+	if err != nil {
+		if !errors.Is(err, fs.ErrExist) {
+			s.d.warn(err)
+		}
+		r.mute, r.closed = true, true
+		return
+	}
+	r.record, r.earlier, r.ended = &record, true, record.Closed != nil
+	r.closed = r.ended
+	r.base = slices.Clone(record.Incident.Consequences)
 }
 
 // due tells whether a run's failure should be worded now. The first telling
 // waits for the other ranks: until the log has been quiet for a second, another
 // run has begun, or Gather has passed. Later ones are bounded to one a second.
-func (s *stream) due(r *liveRun, l matcher.Live, now time.Time) bool {
-	if r.told == r.changed {
+func (s *stream) due(r *liveRun, l matcher.Live, now time.Time, final bool) bool {
+	switch {
+	case r.mute, r.told == r.changed, r.lastSaw.IsZero():
+		return false
+	case final, l.Over:
+		return true
+	case now.Sub(r.worded) < s.d.opt.Quiet:
 		return false
 	}
-	if r.record == nil || r.told < 0 {
-		return !l.Last || now.Sub(r.firstSaw) >= s.d.opt.Gather || now.Sub(r.lastSaw) >= s.d.opt.Quiet
-	}
-	return !l.Last || now.Sub(r.lastSaw) >= s.d.opt.Quiet || now.Sub(r.record.Updated) >= s.d.opt.Gather
+	return now.Sub(r.burst) >= s.d.opt.Gather || now.Sub(r.lastSaw) >= s.d.opt.Quiet
 }
 
 // tell opens or updates the incident of a run. The record is on disk before
 // anything is published.
-func (s *stream) tell(r *liveRun, l matcher.Live, now time.Time) {
-	r.told = r.changed
+func (s *stream) tell(r *liveRun, l matcher.Live, now time.Time, final bool) {
+	r.told, r.worded = r.changed, now
 	if len(l.Incidents) == 0 {
-		if !l.Last && r.record == nil {
-			r.closed = true // nothing came of it
-		}
-		return
+		return // nothing came of it so far
 	}
 	in := l.Incidents[0]
 	in.Restarted = nil // followUp tells it, once the new start is whole
 	s.place(&in)
-	if r.record == nil && l.Last && now.Sub(r.lastSaw) < s.d.patience(in) {
-		r.told = -1 // a better assessment may be on its way
-		return
-	}
 	if r.record == nil {
-		s.open(r, l, in, now)
+		if !l.Over && !final && now.Sub(r.lastSaw) < s.d.patience(in) && now.Sub(r.burst) < s.d.opt.CloseAfter {
+			r.told = -1 // a better assessment may be on its way
+			return
+		}
+		s.open(r, l.Run, in, now)
 		return
 	}
 	s.update(r, in, now)
@@ -167,84 +235,57 @@ func (s *stream) place(in *matcher.Incident) {
 	set(&in.Host, s.d.opt.Host)
 }
 
-func (s *stream) open(r *liveRun, l matcher.Live, in matcher.Incident, now time.Time) {
+func (s *stream) open(r *liveRun, run string, in matcher.Incident, now time.Time) {
+	if s.d.opt.Store.has(in.ID) {
+		// Told before under another run's name, or in another log.
+		if s.adopt(r, in.ID); r.record != nil {
+			s.update(r, in, now)
+		}
+		return
+	}
 	if s.d.opt.Historic > 0 && historic(in, now, s.d.opt.Historic) {
 		in.Status = matcher.StatusHistoric
 	}
-	s.recur(&in, now)
-	r.record = &Record{Incident: in, Path: s.path, Run: l.Run, Sources: s.names(), Opened: now, Updated: now}
-	s.save(r.record)
+	added := s.recur(&in, run, now)
+	in.Evidence = append(in.Evidence, added...)
+	r.record = &Record{
+		Printed: in.PrintedTime(), Path: s.path, Run: run, Root: in.ID, Added: added, Opened: now, Updated: now, Counted: s.place0(),
+	}
+	r.record.Sources = s.localize(&in)
+	r.record.Incident = in
 	s.d.metrics.incident(in)
-	s.publish(r.record, notify.EventOpened, now)
+	s.publish(r, eventOpened, now)
 }
 
-// recur links the incident to an earlier one of the same kind in this log.
-func (s *stream) recur(in *matcher.Incident, now time.Time) {
-	earlier := s.latest(func(r *Record) bool {
-		return r.Incident.Verdict.Class == in.Verdict.Class && in.Verdict.Class != "unknown" &&
-			deref(r.Incident.Verdict.Mechanism) == deref(in.Verdict.Mechanism)
-	})
-	if earlier == nil {
-		return
-	}
-	id := earlier.Incident.ID
-	in.RecurrenceOf = &id
-	in.Occurrences = earlier.Incident.Occurrences + 1
-	if in.Status == matcher.StatusNew {
-		in.Status = matcher.StatusRecurring
-	}
-	if earlier.Applied {
-		s.withdraw(earlier, in, now)
-	}
-}
-
-// withdraw takes the advice back that was followed and did not help.
-func (s *stream) withdraw(earlier *Record, in *matcher.Incident, now time.Time) {
-	f := earlier.Incident.Followup
-	if f == nil || len(f.Withdrawn) > 0 {
-		return
-	}
-	for _, change := range f.ChangesMade {
-		f.Withdrawn = append(f.Withdrawn, change+": applied, and the failure came again (incident "+in.ID+")")
-	}
-	in.Evidence = append(in.Evidence, matcher.Evidence{
-		Grade:     matcher.Inferred,
-		Statement: "the advice of incident " + earlier.Incident.ID + " was applied and did not hold: " + joinWords(f.ChangesMade),
-		At:        []matcher.At{},
-	})
-	s.save(earlier)
-	s.publish(earlier, notify.EventFollowup, now)
-}
-
-func joinWords(list []string) string {
-	out := ""
-	for i, w := range list {
-		if i > 0 {
-			out += "; "
-		}
-		out += w
-	}
-	return out
+// place0 is how far the log has been read.
+func (s *stream) place0() place {
+	ref := s.sources.ref(s.next.Source)
+	return place{ref.Device, ref.Inode, s.next.Offset}
 }
 
 // update replaces the assessment if it says something new. The id, once told,
 // stays.
 func (s *stream) update(r *liveRun, in matcher.Incident, now time.Time) {
-	old := r.record.Incident
-	in.ID, in.Status, in.RecurrenceOf, in.Occurrences, in.Followup = old.ID, old.Status, old.RecurrenceOf, old.Occurrences, old.Followup
-	if consequenceOnly(in) && !consequenceOnly(old) {
-		// After a restart of the daemon only the consequences of a crash may be
-		// in reach: they are counted, the diagnosis stays.
-		merged := old
-		merged.Consequences = mergeConsequences(old.Consequences, in.Consequences)
-		in = merged
+	old := &r.record.Incident
+	root, printed := in.ID, in.PrintedTime()
+	var sources []string
+	if r.earlier && r.ended && root != r.record.Root || consequenceOnly(in) && !consequenceOnly(*old) {
+		// After a restart of the daemon only the end of a crash may be in reach:
+		// its consequences are counted, the diagnosis stays.
+		merged := *old
+		merged.Consequences = s.mergeConsequences(r, in.Consequences)
+		in, root, printed, sources = merged, r.record.Root, r.record.Printed, r.record.Sources
+	} else {
+		in.ID, in.Status, in.RecurrenceOf, in.Occurrences, in.Followup = old.ID, old.Status, old.RecurrenceOf, old.Occurrences, old.Followup
+		in.Evidence = append(in.Evidence, r.record.Added...)
+		sources = s.localize(&in)
 	}
-	if same(old, in) {
+	if same(*old, in) {
 		return
 	}
-	r.record.Incident, r.record.Updated, r.record.Sources = in, now, s.names()
-	s.save(r.record)
-	s.publish(r.record, notify.EventUpdated, now)
+	r.record.Incident, r.record.Updated, r.record.Sources = in, now, sources
+	r.record.Root, r.record.Printed, r.record.Counted = root, printed, s.place0()
+	s.publish(r, eventUpdated, now)
 }
 
 // consequenceOnly tells that no cause was in reach.
@@ -252,136 +293,138 @@ func consequenceOnly(in matcher.Incident) bool {
 	return in.Root.Kind == "unknown" && in.Root.Text == ""
 }
 
-func mergeConsequences(old, more []matcher.Consequence) []matcher.Consequence {
-	out := slices.Clone(old)
+// mergeConsequences adds what this life has counted to what an earlier one had.
+// What stands before the place up to which that one had read was counted.
+func (s *stream) mergeConsequences(r *liveRun, more []matcher.Consequence) []matcher.Consequence {
+	out := slices.Clone(r.base)
+	if !r.earlier {
+		out = slices.Clone(r.record.Incident.Consequences)
+	}
 	for _, c := range more {
 		i := slices.IndexFunc(out, func(o matcher.Consequence) bool { return o.Kind == c.Kind && o.What == c.What })
-		if i < 0 {
+		switch {
+		case i < 0:
+			c.At = nil // its line is in no source of the record
 			out = append(out, c)
-		} else if c.Count > out[i].Count {
-			out[i].Count = c.Count
+		case s.beyond(c.At, r.record.Counted, r):
+			out[i].Count += c.Count
+		default:
+			out[i].Count = max(out[i].Count, c.Count)
 		}
 	}
 	return out
 }
 
-// same compares two states without what changes by itself.
+// beyond tells whether a position was not read yet when an earlier life had
+// come to a place.
+func (s *stream) beyond(at *matcher.At, counted place, r *liveRun) bool {
+	if at == nil || at.Offset == nil {
+		return false
+	}
+	if !r.earlier {
+		return false
+	}
+	ref := s.sources.ref(at.Source)
+	return ref.Device != counted.Device || ref.Inode != counted.Inode || ref.Inode == 0 || *at.Offset >= counted.Offset
+}
+
+// same compares two states by what they say; where it stands differs from one
+// reading to another.
 func same(a, b matcher.Incident) bool {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && string(x) == string(y)
+	x, errX := said(a)
+	y, errY := said(b)
+	return errX == nil && errY == nil && x == y
+}
+
+func said(in matcher.Incident) (string, error) {
+	data, err := json.Marshal(in)
+	if err != nil {
+		return "", err
+	}
+	var c matcher.Incident
+	if err := json.Unmarshal(data, &c); err != nil {
+		return "", err
+	}
+	eachAt(&c, func(at *matcher.At) { *at = matcher.At{} })
+	data, err = json.Marshal(c)
+	return string(data), err
 }
 
 // close ends the record of a crash: nothing related for Settle, or CloseAfter
 // since it was opened.
-func (s *stream) close(states []matcher.Live, now time.Time) {
+func (s *stream) close(states []matcher.Live, now time.Time, final bool) {
 	for _, l := range states {
 		r := s.runs[l.Run]
-		if r == nil || r.closed || r.firstSaw.IsZero() || r.told != r.changed {
+		if r == nil || r.closed || r.lastSaw.IsZero() || r.told != r.changed {
 			continue
 		}
-		settled := now.Sub(r.lastSaw) >= s.d.opt.Settle || !l.Last
+		quiet := now.Sub(r.lastSaw)
 		if r.record == nil {
-			if now.Sub(r.lastSaw) >= s.d.opt.CloseAfter || !l.Last {
-				r.closed = true // what was seen did not become a failure
-			}
+			r.closed = final || l.Over || quiet >= s.d.opt.LookBack // what was seen did not become a failure
 			continue
 		}
-		if !settled && now.Sub(r.record.Opened) < s.d.opt.CloseAfter {
-			continue
-		}
-		r.closed = true
-		if r.record.Closed == nil {
-			at := now
-			r.record.Closed = &at
-			s.save(r.record)
-			s.publish(r.record, notify.EventClosed, now)
+		if final || l.Over || quiet >= s.d.opt.Settle || now.Sub(r.record.Opened) >= s.d.opt.CloseAfter {
+			s.end(r, now)
 		}
 	}
 }
 
-// forget drops runs that are told and not the newest.
-func (s *stream) forget(states []matcher.Live) {
+// end closes an incident.
+func (s *stream) end(r *liveRun, now time.Time) {
+	r.closed = true
+	if r.record.Closed == nil {
+		at := now
+		r.record.Closed = &at
+		s.publish(r, eventClosed, now)
+	}
+}
+
+// keptRuns is how many runs are held at most when they are told and over: the
+// newest one, and the one before, whose processes may still have a word.
+const keptRuns = 2
+
+// maxRuns bounds the runs that are held because they are not over: servers that
+// write into the same log.
+const maxRuns = 16
+
+// forget drops runs that are told and over.
+func (s *stream) forget(states []matcher.Live, now time.Time) {
 	done := map[string]bool{}
-	for _, l := range states {
+	for i, l := range states {
 		r := s.runs[l.Run]
-		done[l.Run] = !l.Failed || r != nil && r.closed
+		told := !l.Failed || r != nil && r.closed && r.told == r.changed && !r.unsaved || r != nil && r.mute
+		done[l.Run] = told && (l.Over && i < len(states)-keptRuns || i < len(states)-maxRuns)
 	}
 	s.t.Forget(func(run string) bool { return done[run] })
-	if start, ok := s.t.OldestStart(); ok {
-		s.p.DropBefore(start)
-	}
-	if n := s.t.Held(); len(s.heads) > n && n > 0 {
-		s.heads = append(s.heads[:0], s.heads[len(s.heads)-n:]...)
-	}
-}
-
-// latest gives the newest record of this log that fits, nil if none does.
-func (s *stream) latest(fits func(*Record) bool) *Record {
-	var best *Record
-	for _, r := range s.runs {
-		if r.record != nil && fits(r.record) && (best == nil || r.record.Opened.After(best.Opened)) {
-			best = r.record
+	held := map[parser.Pos]bool{}
+	for _, l := range states {
+		if !done[l.Run] {
+			held[l.Start] = true
 		}
 	}
-	return best
-}
-
-func (s *stream) save(r *Record) {
-	if err := s.d.opt.Store.Put(*r); err != nil {
-		s.d.warn(err)
+	if len(held) < len(states) {
+		if start, ok := s.t.OldestStart(); ok {
+			s.p.DropBefore(start)
+		}
 	}
+	s.trimHeads(held)
+	s.trimSources()
+	s.tidy()
 }
 
-func (s *stream) publish(r *Record, event string, now time.Time) {
-	n := notify.Notice{Event: event, Incident: r.Incident, Time: now, Sources: r.Sources}
-	if err := s.d.opt.Publish(n); err != nil {
-		s.d.warn(err)
+// tidy forgets the books of runs that the tracker does not hold; the ledger
+// and the disk know them.
+func (s *stream) tidy() {
+	if len(s.runs) <= s.t.Held() {
 		return
 	}
-	r.Published = event
-	s.save(r)
-}
-
-func deref(p *string) string {
-	if p == nil {
-		return ""
+	held := map[string]bool{}
+	for _, l := range s.t.Live(nil) {
+		held[l.Run] = true
 	}
-	return *p
-}
-
-// historic tells whether an incident is older than the limit. The log's own
-// time has no year and no zone, so it is taken for the nearest one to now, and
-// a day's difference of zones is allowed for.
-func historic(in matcher.Incident, now time.Time, limit time.Duration) bool {
-	if in.Time.First != nil {
-		if t, err := time.Parse(time.RFC3339, *in.Time.First); err == nil {
-			return now.Sub(t) > limit
+	for run, r := range s.runs {
+		if !held[run] && !r.unsaved {
+			delete(s.runs, run)
 		}
 	}
-	if in.PrintedTime() == "" {
-		return false
-	}
-	least := time.Duration(1<<63 - 1)
-	for _, zone := range []*time.Location{time.UTC, now.Location()} {
-		for _, year := range []int{now.Year() - 1, now.Year(), now.Year() + 1} {
-			t, err := time.ParseInLocation("2006-01-02 15:04:05", itoa4(year)+"-"+in.PrintedTime(), zone)
-			if err != nil {
-				continue
-			}
-			if age := now.Sub(t); age.Abs() < least.Abs() {
-				least = age
-			}
-		}
-	}
-	return least > limit
-}
-
-func itoa4(n int) string {
-	b := []byte("0000")
-	for i := 3; i >= 0; i-- {
-		b[i] = byte('0' + n%10)
-		n /= 10
-	}
-	return string(b)
 }

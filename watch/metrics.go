@@ -1,15 +1,17 @@
 package watch
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 
 	"diagnose/matcher"
 )
 
-// Metrics counts what the daemon has read and found.
+// Metrics counts what the daemon has read and found in this life.
 type Metrics struct {
-	lines, bytes, cut atomic.Int64
+	lines, bytes, cut          atomic.Int64
+	stateErrors, publishErrors atomic.Int64
 
 	mu sync.Mutex
 	// byFamily counts incidents; unclassified those without a mechanism.
@@ -42,13 +44,14 @@ func (m *Metrics) Lines() int64     { return m.lines.Load() }
 func (m *Metrics) Bytes() int64     { return m.bytes.Load() }
 func (m *Metrics) Truncated() int64 { return m.cut.Load() }
 
+// StateErrors counts records that the disk refused, PublishErrors notices that
+// could not be handed on; each attempt counts.
+func (m *Metrics) StateErrors() int64   { return m.stateErrors.Load() }
+func (m *Metrics) PublishErrors() int64 { return m.publishErrors.Load() }
+
 // Incidents gives the incidents by family, and how many no mechanism explains.
 func (m *Metrics) Incidents() (byFamily map[string]int64, unclassified int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	byFamily = make(map[string]int64, len(m.byFamily))
-	for k, v := range m.byFamily {
-		byFamily[k] = v
-	}
-	return byFamily, m.unclassified
+	return maps.Clone(m.byFamily), m.unclassified
 }

@@ -1,13 +1,14 @@
 package watch
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,73 +24,227 @@ const storeVersion = 1
 type Record struct {
 	Version  int              `json:"version"`
 	Incident matcher.Incident `json:"incident"`
+	// Printed is the root's time as the log prints it.
+	Printed string `json:"printed"`
 	// Path is the followed log, Run names the run within it.
-	Path    string   `json:"path"`
-	Run     string   `json:"run"`
+	Path string `json:"path"`
+	Run  string `json:"run"`
+	// Root is the id that the newest assessment would have; the incident keeps
+	// the one it was opened with.
+	Root string `json:"root"`
+	// Sources names what the incident's positions index.
 	Sources []string `json:"sources"`
+	// Added is evidence that the log alone does not give.
+	Added []matcher.Evidence `json:"added,omitempty"`
+	// Counted is how far the log had been read at the last change.
+	Counted place `json:"counted"`
 
 	Opened  time.Time  `json:"opened"`
 	Updated time.Time  `json:"updated"`
 	Closed  *time.Time `json:"closed"`
-	// Published is the last event that the outbox has; an incident with a
-	// newer state is published again at the next start.
-	Published string `json:"published"`
-	// Restarted is when the next run was ready, Held when the advice was found
-	// to have held.
-	Restarted *time.Time `json:"restarted"`
-	Applied   bool       `json:"applied"`
-	Held      *time.Time `json:"held"`
+	// Pending is what is still to be published, oldest first.
+	Pending []Telling `json:"pending,omitempty"`
+
+	// Restarted is when the server was last ready again, in the run
+	// FollowedRun; AppliedAt since when it has run with the advice taken, Held
+	// when the advice was found to have held.
+	Restarted   *time.Time `json:"restarted"`
+	FollowedRun string     `json:"followed_run,omitempty"`
+	AppliedAt   *time.Time `json:"applied_at"`
+	Held        *time.Time `json:"held"`
 }
 
-// Store keeps incidents and run snapshots as files in a state directory. It
-// needs no lock: `diagnose incidents` reads it while the daemon runs. Each file
-// is written whole: temporary file, fsync, rename, fsync of the directory.
-type Store struct{ dir string }
+// Telling is a notice to be made of an incident.
+type Telling struct {
+	Event string    `json:"event"`
+	Time  time.Time `json:"time"`
+}
+
+// place is a position that another life can compare.
+type place struct {
+	Device uint64 `json:"device"`
+	Inode  uint64 `json:"inode"`
+	Offset int64  `json:"offset"`
+}
+
+// Withdrawn tells whether the advice was applied and the failure came again.
+func (r *Record) Withdrawn() bool {
+	return r.Incident.Followup != nil && len(r.Incident.Followup.Withdrawn) > 0
+}
+
+func (r *Record) entry() entry {
+	in := &r.Incident
+	e := entry{
+		ID: in.ID, Path: r.Path, Run: r.Run, Root: r.Root, Class: in.Verdict.Class, Mechanism: deref(in.Verdict.Mechanism),
+		First: in.ID, Occurrences: in.Occurrences, Port: "8000", Printed: r.Printed, Opened: r.Opened,
+		Open: r.Closed == nil, Waiting: len(r.Pending) > 0, FollowedRun: r.FollowedRun, AppliedAt: r.AppliedAt,
+		Done: r.Held != nil || r.Withdrawn(),
+	}
+	if in.RecurrenceOf != nil {
+		e.First = *in.RecurrenceOf
+	}
+	if f, ok := in.Engine.Flags["port"]; ok {
+		e.Port = f.Value
+	}
+	return e
+}
+
+// Store keeps incidents, and the starts of the runs that are followed, as files
+// in a state directory. It needs no lock: "diagnose incidents" reads it while
+// the daemon runs. Each file is written whole: temporary file, fsync, rename,
+// fsync of the directory. Nothing in it is deleted.
+type Store struct {
+	dir   string
+	write func(path string, data []byte) error
+}
 
 // OpenStore makes the directories. Errors say what is wrong with the state
-// directory; nothing in it is ever deleted.
+// directory.
 func OpenStore(dir string) (*Store, error) {
-	s := &Store{dir: dir}
+	s := &Store{dir: dir, write: writeFile}
 	for _, sub := range []string{"incidents", "streams"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o750); err != nil {
-			return nil, fmt.Errorf("state directory: %w", err)
+			return s, fmt.Errorf("state directory: %w", err)
 		}
 	}
 	return s, nil
 }
 
 // ReadStore opens a state directory for reading only.
-func ReadStore(dir string) *Store { return &Store{dir: dir} }
+func ReadStore(dir string) *Store {
+	return &Store{dir: dir, write: func(string, []byte) error { return errors.ErrUnsupported }}
+}
 
 // Put writes a record durably.
 func (s *Store) Put(r Record) error {
 	r.Version = storeVersion
-	return writeJSON(filepath.Join(s.dir, "incidents", r.Incident.ID+".json"), r)
+	data, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode incident %s: %w", r.Incident.ID, err)
+	}
+	if !isID(r.Incident.ID) {
+		return fmt.Errorf("write incident: %q is no id", r.Incident.ID)
+	}
+	if err := s.write(s.incidentPath(r.Incident.ID), append(data, '\n')); err != nil {
+		return fmt.Errorf("write incident %s: %w", r.Incident.ID, err)
+	}
+	return nil
 }
 
-// Incidents lists the records, the newest first. Files that cannot be read are
-// reported together; the others are given even so.
-func (s *Store) Incidents() ([]Record, error) {
-	var problems *multierror.Error
-	var out []Record
-	names, err := os.ReadDir(filepath.Join(s.dir, "incidents"))
+// ErrNewer says that a record was written by a newer version of the program.
+var ErrNewer = errors.New("written by a newer version")
+
+// Get reads one record. The error is fs.ErrNotExist where there is none.
+func (s *Store) Get(id string) (Record, error) {
+	var r Record
+	err := s.readInto(s.incidentPath(id), &r)
+	if err == nil && r.Incident.ID != id {
+		err = fmt.Errorf("read incident %s: it holds another one, %q", s.incidentPath(id), r.Incident.ID)
+	}
+	return r, err
+}
+
+func (s *Store) incidentPath(id string) string { return filepath.Join(s.dir, "incidents", id+".json") }
+
+// has tells whether there is a file for an incident, readable or not.
+func (s *Store) has(id string) bool {
+	_, err := os.Lstat(s.incidentPath(id))
+	return err == nil
+}
+
+// readInto decodes the record in a file, or a part of it.
+func (s *Store) readInto(path string, r any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read incident: %w", err)
+	}
+	var v struct {
+		Version int `json:"version"`
+	}
+	err = json.Unmarshal(data, &v)
+	if err == nil && v.Version > storeVersion {
+		return fmt.Errorf("read incident %s: %w (layout %d, this program knows %d)", path, ErrNewer, v.Version, storeVersion)
+	}
+	if err == nil {
+		err = json.Unmarshal(data, r)
+	}
+	if err != nil {
+		return fmt.Errorf("read incident %s: not usable, left as it is: %w", path, err)
+	}
+	return nil
+}
+
+// IDs lists the incidents by their files, the last changed first.
+func (s *Store) IDs() ([]string, error) {
+	files, err := os.ReadDir(filepath.Join(s.dir, "incidents"))
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	for _, n := range names {
-		if !strings.HasSuffix(n.Name(), ".json") {
-			continue
+	type file struct {
+		id      string
+		changed time.Time
+	}
+	var list []file
+	for _, f := range files {
+		id, ok := strings.CutSuffix(f.Name(), ".json")
+		info, err := f.Info()
+		if ok && isID(id) && err == nil {
+			list = append(list, file{id, info.ModTime()})
 		}
-		r, err := s.read(n.Name())
+	}
+	slices.SortFunc(list, func(a, b file) int { return b.changed.Compare(a.changed) })
+	out := make([]string, len(list))
+	for i, f := range list {
+		out[i] = f.id
+	}
+	return out, nil
+}
+
+// Incidents reads the records that were changed last, at most the given
+// number, and gives them the newest first. Files that cannot be read are
+// reported together; the others are given even so.
+func (s *Store) Incidents(most int) ([]Record, error) {
+	ids, err := s.IDs()
+	if err != nil {
+		return nil, err
+	}
+	var problems *multierror.Error
+	var out []Record
+	for _, id := range ids[:min(most, len(ids))] {
+		r, err := s.Get(id)
 		if err != nil {
 			problems = multierror.Append(problems, err)
 			continue
 		}
 		out = append(out, r)
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Opened.After(out[j].Opened) })
-	if problems != nil {
-		problems.ErrorFormat = func(errs []error) string {
+	slices.SortStableFunc(out, func(a, b Record) int { return b.Opened.Compare(a.Opened) })
+	return out, oneALine(problems)
+}
+
+// index reads what has to be remembered of the incidents changed last.
+func (s *Store) index(most int) ([]entry, error) {
+	ids, err := s.IDs()
+	if err != nil {
+		return nil, err
+	}
+	var problems *multierror.Error
+	out := make([]entry, 0, min(most, len(ids)))
+	for _, id := range ids[:min(most, len(ids))] {
+		r, err := s.Get(id)
+		if err != nil {
+			problems = multierror.Append(problems, err)
+			continue
+		}
+		out = append(out, r.entry())
+	}
+	return out, oneALine(problems)
+}
+
+// oneALine gives a multierror the form of one problem a line.
+func oneALine(all *multierror.Error) error {
+	if all != nil {
+		all.ErrorFormat = func(errs []error) string {
 			lines := make([]string, len(errs))
 			for i, e := range errs {
 				lines[i] = e.Error()
@@ -97,112 +252,74 @@ func (s *Store) Incidents() ([]Record, error) {
 			return strings.Join(lines, "\n")
 		}
 	}
-	return out, problems.ErrorOrNil()
+	return all.ErrorOrNil()
 }
 
-// ErrNewer says that a record was written by a newer version of the program.
-var ErrNewer = errors.New("written by a newer version")
-
-func (s *Store) read(name string) (Record, error) {
-	path := filepath.Join(s.dir, "incidents", name)
-	var r Record
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return r, fmt.Errorf("read incident: %w", err)
-	}
-	if err := json.Unmarshal(data, &r); err != nil {
-		return r, fmt.Errorf("read incident %s: %w", path, err)
-	}
-	if r.Version > storeVersion {
-		return r, fmt.Errorf("read incident %s: %w (layout %d, this program knows %d)", path, ErrNewer, r.Version, storeVersion)
-	}
-	return r, nil
+// isID tells whether a name is that of an incident.
+func isID(s string) bool {
+	return s != "" && len(s) <= 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// snapshot is what a stream needs to go on in the middle of a run.
-type snapshot struct {
-	Version int    `json:"version"`
-	Path    string `json:"path"`
-	// Lines are the start-up and statistics lines of the run, as written.
-	Lines []savedLine `json:"lines"`
+// startFile is what a stream needs to go on in the middle of a run.
+type startFile struct {
+	Version int             `json:"version"`
+	Path    string          `json:"path"`
+	Start   json.RawMessage `json:"start"`
+	// Before belongs to the checkpoint with the key For, the last one that was
+	// on disk when this was written.
+	Before json.RawMessage `json:"before,omitempty"`
+	For    string          `json:"for,omitempty"`
 }
 
-type savedLine struct {
-	Source string `json:"source"`
-	Device uint64 `json:"device"`
-	Inode  uint64 `json:"inode"`
-	Offset int64  `json:"offset"`
-	Line   int64  `json:"line"`
-	Data   []byte `json:"data"`
-}
-
-func (s *Store) putSnapshot(sn snapshot) error {
-	sn.Version = storeVersion
-	return writeJSON(s.snapshotPath(sn.Path), sn)
-}
-
-func (s *Store) snapshotPath(path string) string {
+func (s *Store) startPath(path string) string {
 	return filepath.Join(s.dir, "streams", digest(path)+".json")
 }
 
-// loadSnapshot gives the zero snapshot where there is none, or none that this
-// program can read: the run is then known from the re-read lines alone.
-func (s *Store) loadSnapshot(path string) (snapshot, error) {
-	var sn snapshot
-	data, err := os.ReadFile(s.snapshotPath(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return sn, nil
+func (s *Store) putStart(path string, start, before []byte, key string) error {
+	f := startFile{Version: storeVersion, Path: path, Start: start, For: key}
+	if len(before) > 0 && !bytes.Equal(before, start) {
+		f.Before = before
+	} else {
+		f.For = ""
 	}
+	data, err := json.Marshal(f)
 	if err != nil {
-		return sn, fmt.Errorf("read stream state: %w", err)
+		return fmt.Errorf("encode start of %s: %w", path, err)
 	}
-	if err := json.Unmarshal(data, &sn); err != nil || sn.Version > storeVersion || sn.Path != path {
-		return snapshot{}, fmt.Errorf("stream state of %s is not usable, starting without it", path)
-	}
-	return sn, nil
-}
-
-func writeJSON(path string, v any) (err error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", path, err)
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
-	if err != nil {
-		return fmt.Errorf("write state: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(append(data, '\n'))
-	if err == nil {
-		err = f.Chmod(0o640)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write state: %w", err)
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("sync state: %w", err)
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("sync state: %w", err)
+	if err := s.write(s.startPath(path), append(data, '\n')); err != nil {
+		return fmt.Errorf("write start of %s: %w", path, err)
 	}
 	return nil
+}
+
+// loadStart gives what belongs to a checkpoint, also as it was written. It is
+// empty where there is none, or none that this program can read: the run is
+// then known from the lines to come alone.
+func (s *Store) loadStart(path, key string) (start runStart, raw []byte, err error) {
+	data, err := os.ReadFile(s.startPath(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return runStart{}, nil, nil
+	}
+	if err != nil {
+		return runStart{}, nil, fmt.Errorf("read start of the run: %w", err)
+	}
+	var f startFile
+	err = json.Unmarshal(data, &f)
+	if err == nil && f.Version > storeVersion {
+		err = ErrNewer
+	}
+	if err == nil && f.Path != path {
+		err = fmt.Errorf("it is that of %s", f.Path)
+	}
+	if err == nil {
+		raw = f.Start
+		if f.For == key && len(f.Before) > 0 {
+			raw = f.Before
+		}
+		err = json.Unmarshal(raw, &start)
+	}
+	if err != nil {
+		return runStart{}, nil, fmt.Errorf("start of the run in %s: %s is not usable, going on without: %w", path, s.startPath(path), err)
+	}
+	return start, raw, nil
 }

@@ -2,9 +2,6 @@ package watch
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -13,124 +10,106 @@ import (
 	"diagnose/tailer"
 )
 
-// Bounds of what a stream keeps of a run to replay it after a restart.
 const (
-	maxStartLines = 400
-	maxStatsLines = 48
-	maxSavedLine  = 32 << 10
+	// commitBytes and commitEvery bound how often the position is moved while
+	// text comes in.
+	commitBytes = 64 << 10
+	commitEvery = 500 * time.Millisecond
+	// maxCommits is how many of them are remembered, to be recognised in a
+	// checkpoint.
+	maxCommits = 64
+	// restEvery is how often a log at rest is looked at.
+	restEvery = time.Minute
 )
 
 // stream is one followed path.
 type stream struct {
-	mu   sync.Mutex
-	d    *Daemon
-	path string
-	p    *parser.Parser
-	t    *matcher.Tracker
+	mu      sync.Mutex
+	d       *Daemon
+	path    string
+	ledger  *ledger
+	p       *parser.Parser
+	t       *matcher.Tracker
+	sources sources
 
-	// sources numbers the generations that were read: a position's Source.
-	sources []tailer.SourceRef
-	index   map[uint64]int
-	next    parser.Pos // where reading would resume
+	begun   bool       // a line or the beginning of one was seen
+	read    bool       // a whole line was read
+	resumed bool       // the reading goes on from an earlier life's checkpoint
+	next    parser.Pos // where reading would resume, if read
+	raw     []byte     // the line that is being read
+	rawAt   parser.Pos
+
 	// heads are the start-up and statistics lines of the runs that are still
-	// held, oldest run first.
+	// held, oldest run first; dirty tells that they changed since they were
+	// written.
 	heads []*runHead
-	dirty bool // heads changed since the snapshot was written
-	raw   []byte
-	rawAt parser.Pos
+	dirty bool
+	// written is what was written last, for the position startPos; safe what
+	// belongs to the checkpoint safeFor, the last one on disk.
+	written, safe []byte
+	startPos      parser.Pos
+	safeFor       string
 
 	runs map[string]*liveRun
+	// changed tells that an event may change a diagnosis, changedFrom where the
+	// first such record since the last look begins.
+	changed     bool
+	changedFrom parser.Pos
 	// lastInput is when the newest line came; peeked is the position up to which
 	// the open records were shown to the tracker.
 	lastInput time.Time
 	peeked    parser.Pos
-	changed   bool
-	committed parser.Pos
+
+	committed   parser.Pos
+	committedOn time.Time
+	commits     []parser.Pos
 	// atRest tells that nothing is pending since the last look, so that a quiet
 	// log costs next to nothing.
 	atRest bool
 	looked time.Time
+	called time.Time // by the follower
 }
 
-// runHead is what has to be replayed to know a run without reading it again.
-type runHead struct {
-	start         parser.Pos
-	starts, stats []headLine
-}
-
-type headLine struct {
-	at   parser.Pos
-	data []byte
-}
-
-func newStream(d *Daemon, path string) *stream {
-	s := &stream{d: d, path: path, index: map[uint64]int{}, runs: map[string]*liveRun{}}
+func newStream(d *Daemon, path string, l *ledger) *stream {
+	s := &stream{d: d, path: path, ledger: l, runs: map[string]*liveRun{}}
 	s.t = matcher.NewTracker(d.opt.Catalog, matcher.Options{Single: true})
 	s.p = parser.New(s.event)
-	for _, r := range d.recordsOf(path) {
-		record := r
-		s.runs[r.Run] = &liveRun{record: &record, closed: r.Closed != nil, told: -1}
-	}
 	return s
 }
 
 // source numbers the generation of a line; the first one of all brings the
-// snapshot of an earlier life with it.
-func (s *stream) source(ref tailer.SourceRef, offset int64) int {
-	if i, ok := s.index[ref.Gen]; ok {
+// start of its run with it.
+func (s *stream) source(ref tailer.SourceRef) int {
+	if i, ok := s.sources.find(ref.Gen); ok {
 		return i
 	}
-	if len(s.sources) == 0 {
-		s.restore(ref, offset)
+	if !s.begun {
+		s.begun = true
+		s.restore()
 	}
-	i := len(s.sources)
-	s.sources = append(s.sources, ref)
-	s.index[ref.Gen] = i
-	return i
-}
-
-// restore replays the start-up lines of the run in which the reading goes on.
-// They get a source of their own, before all that is read now.
-func (s *stream) restore(ref tailer.SourceRef, offset int64) {
-	sn, err := s.d.opt.Store.loadSnapshot(s.path)
-	if err != nil {
-		s.d.warn(err)
-	}
-	if len(sn.Lines) == 0 {
-		return
-	}
-	s.sources = append(s.sources, tailer.SourceRef{Path: s.path, Name: sn.Lines[0].Source})
-	for _, l := range sn.Lines {
-		if l.Device == ref.Device && l.Inode == ref.Inode && l.Offset >= offset {
-			break // it will be read again; the checkpoint is older than the snapshot
-		}
-		s.feed(parser.Line{At: parser.Pos{Source: 0, Line: l.Line, Offset: l.Offset}, Data: l.Data})
-	}
-	s.p.Flush()
+	return s.sources.add(ref)
 }
 
 // line takes a line of the log.
 func (s *stream) line(ref tailer.SourceRef, l tailer.Line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	src := s.source(ref, l.Offset)
-	s.lastInput, s.atRest = s.d.opt.Now(), false
+	src := s.source(ref)
+	now := s.d.opt.Now()
+	s.lastInput, s.called, s.atRest = now, now, false
 	s.d.metrics.line(len(l.Data), l.Cut > 0)
 	s.feed(parser.Line{At: parser.Pos{Source: src, Line: l.Number, Offset: l.Offset}, Data: l.Data, Cut: l.Cut})
+	s.read = true
 	s.next = parser.Pos{Source: src, Offset: l.Next}
 	if l.Number > 0 {
 		s.next.Line = l.Number + 1
 	}
-	if s.changed {
-		s.look(s.lastInput)
-	} else if s.quiet() {
-		s.commit()
+	switch {
+	case s.changed:
+		s.look(now, false)
+	case s.next.Offset-s.committed.Offset > commitBytes || s.next.Source != s.committed.Source:
+		s.commit(now, false)
 	}
-}
-
-// quiet tells that nothing is open, so that the position alone has to move.
-func (s *stream) quiet() bool {
-	return s.next.Offset-s.committed.Offset > 64<<10 || s.next.Source != s.committed.Source
 }
 
 func (s *stream) feed(l parser.Line) {
@@ -143,39 +122,19 @@ func (s *stream) feed(l parser.Line) {
 func (s *stream) event(e parser.Event) {
 	before := s.t.Runs()
 	s.t.Add(e)
-	if s.t.Runs() != before || len(s.heads) == 0 {
+	if s.t.Runs() != before {
 		s.heads = append(s.heads, &runHead{start: e.At})
+		s.dirty = true
 	}
 	switch e.Body.(type) {
-	case parser.Banner, parser.Args, parser.Config, parser.Facts, parser.Ready, parser.Stop:
-		s.keep(e, false)
-	case parser.Stats:
-		s.keep(e, true)
+	case parser.Banner, parser.Args, parser.Config, parser.Facts, parser.Ready, parser.Stop, parser.Stats:
+		s.keep(e)
 	case parser.Failure, parser.Notice, parser.Dump, parser.HTTPError, parser.Ended:
+		if !s.changed || e.At.Before(s.changedFrom) {
+			s.changedFrom = e.At
+		}
 		s.changed = true
 	}
-}
-
-func (s *stream) keep(e parser.Event, stats bool) {
-	if s.raw == nil || len(s.raw) > maxSavedLine || e.At != s.rawAt {
-		return
-	}
-	h := s.heads[len(s.heads)-1]
-	into, limit := &h.starts, maxStartLines
-	if stats {
-		into, limit = &h.stats, maxStatsLines
-	}
-	if n := len(*into); n > 0 && (*into)[n-1].at == e.At {
-		return
-	}
-	if len(*into) >= limit {
-		if !stats {
-			return
-		}
-		*into = append((*into)[:0], (*into)[limit/2:]...)
-	}
-	*into = append(*into, headLine{e.At, bytes.Clone(s.raw)})
-	s.dirty = true
 }
 
 // tail takes a last line that has no newline yet: it is read as if it ended
@@ -183,22 +142,33 @@ func (s *stream) keep(e parser.Event, stats bool) {
 func (s *stream) tail(ref tailer.SourceRef, l tailer.Line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	src := s.source(ref, l.Offset)
-	p := s.p.Fork(s.event)
-	p.Line(parser.Line{At: parser.Pos{Source: src, Line: l.Number, Offset: l.Offset}, Data: l.Data, Cut: l.Cut})
+	src := s.source(ref)
+	now := s.d.opt.Now()
+	p := s.p.Fork(func(e parser.Event) {
+		if _, again := e.Body.(parser.Stats); !again { // they would count twice
+			s.event(e)
+		}
+	})
+	p.Line(parser.Line{At: parser.Pos{Source: src, Line: l.Number, Offset: l.Offset}, Data: bytes.Clone(l.Data), Cut: l.Cut})
 	p.Flush()
-	s.changed, s.atRest = true, false
-	s.look(s.d.opt.Now())
+	s.called, s.atRest = now, false
+	s.look(now, false)
 }
 
 // idle is called about once a second while nothing arrives.
 func (s *stream) idle(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.sources) == 0 || s.atRest && now.Sub(s.looked) < time.Minute {
+	s.called = now
+	if s.atRest && now.Sub(s.looked) < restEvery {
 		return
 	}
-	s.look(now)
+	s.held(now)
+	if !s.begun {
+		s.looked, s.atRest = now, true
+		return
+	}
+	s.look(now, false)
 }
 
 // gone ends the log of a container that was replaced.
@@ -206,76 +176,72 @@ func (s *stream) gone(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.p.Flush()
-	s.look(now.Add(s.d.opt.CloseAfter + s.d.opt.Gather))
+	s.look(now, true)
+}
+
+// forsaken tells that the follower no longer knows the path, and that nothing
+// here is needed any more.
+func (s *stream) forsaken(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.runs {
+		if r.unsaved {
+			return false
+		}
+	}
+	return now.Sub(s.called) > forsaken
 }
 
 // commit tells the follower from where a restart must read: the oldest open
-// record, or the start of a crash that is still open.
-func (s *stream) commit() {
+// record, or the start of what is not told and on disk.
+func (s *stream) commit(now time.Time, force bool) {
+	if !s.read {
+		return
+	}
 	at := s.next
 	if from, ok := s.p.OpenFrom(); ok && from.Before(at) {
 		at = from
 	}
 	for _, r := range s.runs {
-		if r.pending() && r.from.Before(at) {
+		if s.pinned(r, now) && r.from.Before(at) {
 			at = r.from
 		}
 	}
-	if at == s.committed || at.Source >= len(s.sources) || s.sources[at.Source].Gen == 0 {
+	if at == s.committed || s.sources.ref(at.Source).Gen == 0 {
 		return
 	}
-	if s.dirty || at.Source != s.committed.Source {
-		if err := s.d.opt.Store.putSnapshot(s.snapshot(at)); err != nil {
-			s.d.warn(err)
-			return // the old position stays valid, with the old snapshot
-		}
-		s.dirty = false
+	if !force && at.Source == s.committed.Source && at.Offset-s.committed.Offset < commitBytes && now.Sub(s.committedOn) < commitEvery {
+		return
 	}
-	s.committed = at
-	s.d.opt.Commit(s.sources[at.Source], at.Offset, at.Line)
+	s.committed, s.committedOn = at, now
+	if len(s.commits) == maxCommits {
+		s.commits = append(s.commits[:0], s.commits[maxCommits/2:]...)
+	}
+	s.commits = append(s.commits, at)
+	s.d.opt.Commit(s.sources.ref(at.Source), at.Offset, at.Line)
 }
 
-// snapshot holds the lines before a position of the run that is current there.
-func (s *stream) snapshot(at parser.Pos) snapshot {
-	out := snapshot{Path: s.path, Lines: []savedLine{}}
-	var h *runHead
-	for _, c := range s.heads {
-		if c.start.Before(at) {
-			h = c
-		}
+// trimSources forgets the names of generations that nothing points into.
+func (s *stream) trimSources() {
+	if len(s.sources.refs) <= maxSources {
+		return
 	}
-	if h == nil {
-		return out
+	used := map[int]bool{s.committed.Source: true, s.next.Source: true}
+	for _, at := range s.commits {
+		used[at.Source] = true
 	}
-	for _, list := range [][]headLine{h.starts, h.stats} {
-		for _, l := range list {
-			if !l.at.Before(at) {
-				continue
+	for _, h := range s.heads {
+		for _, list := range [][]headLine{h.starts, h.stats} {
+			for _, l := range list {
+				used[l.at.Source] = true
 			}
-			ref := s.sources[l.at.Source]
-			out.Lines = append(out.Lines, savedLine{Source: ref.Name, Device: ref.Device, Inode: ref.Inode, Offset: l.at.Offset, Line: l.at.Line, Data: l.data})
 		}
 	}
-	return out
-}
-
-func (s *stream) names() []string {
-	out := make([]string, len(s.sources))
-	for i, r := range s.sources {
-		out[i] = filepath.Base(r.Name)
+	for _, r := range s.runs {
+		used[r.from.Source] = true
 	}
-	return out
+	s.sources.trim(used)
 }
 
 // meta is what the place of the log tells about its writer.
-func (s *stream) meta() tailer.Meta {
-	if len(s.sources) == 0 {
-		return tailer.Meta{}
-	}
-	return s.sources[len(s.sources)-1].Meta
-}
-
-func digest(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:])[:24]
-}
+func (s *stream) meta() tailer.Meta { return s.sources.ref(s.sources.last).Meta }

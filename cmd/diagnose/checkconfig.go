@@ -17,6 +17,7 @@ func (a *app) checkConfigCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			c.check(&found)
 			for _, e := range fieldErrors(c.Notify.CheckSecrets(os.Getenv)) {
 				found.bad("notify."+e.Field, "%s", e.Reason)
 			}

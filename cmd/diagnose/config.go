@@ -46,17 +46,21 @@ type timing struct {
 	HeldAfter  time.Duration `yaml:"held_after"`
 }
 
-// loadConfig reads and checks a file. Every problem is a line "file:line:
-// reason".
-func loadConfig(path string) (config, error) {
+// loadConfig reads and checks a file together with what is given over it.
+// Every problem is a line "file:line: reason".
+func loadConfig(path string, over ...func(*config)) (config, error) {
 	c, found, err := readConfig(path)
 	if err != nil {
 		return c, err
 	}
+	for _, o := range over {
+		o(&c)
+	}
+	c.check(&found)
 	return c, found.err(path)
 }
 
-// readConfig reads a file as far as it can and gives all that is wrong in it.
+// readConfig decodes a file as far as it can and gives what cannot be decoded.
 // err is for a file that cannot be read at all.
 func readConfig(path string) (c config, found problems, err error) {
 	data, err := os.ReadFile(path)
@@ -65,6 +69,7 @@ func readConfig(path string) (c config, found problems, err error) {
 	}
 	if err := yaml.Unmarshal(data, &found.root); err != nil {
 		found.add(yamlProblems(err)...)
+		found.broken = true
 		return c, found, nil
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -74,7 +79,6 @@ func readConfig(path string) (c config, found problems, err error) {
 	} else if err := dec.Decode(new(yaml.Node)); err == nil {
 		found.add(problem{text: "a second document stands behind the first; only one is read"})
 	}
-	c.check(&found)
 	return c, found, nil
 }
 
@@ -94,6 +98,9 @@ func linesOf(all *multierror.Error) error {
 
 // check finds impossible values.
 func (c config) check(found *problems) {
+	if found.broken {
+		return // it is no YAML; its values are not known
+	}
 	bad := found.bad
 	if len(c.Paths)+len(c.Journals) == 0 {
 		bad("paths", "nothing to follow: give paths or journals")

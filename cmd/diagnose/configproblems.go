@@ -24,6 +24,8 @@ type problem struct {
 type problems struct {
 	root yaml.Node
 	list []problem
+	// broken tells that the file is no YAML.
+	broken bool
 }
 
 func (p *problems) add(list ...problem) { p.list = append(p.list, list...) }

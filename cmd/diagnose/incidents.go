@@ -19,6 +19,7 @@ const defaultStateDir = "/var/lib/diagnose"
 
 func (a *app) incidentsCommand() *cobra.Command {
 	var dir, format string
+	most := 0
 	cmd := &cobra.Command{
 		Use: "incidents [ID]", Short: "The history of the daemon on this host", Args: cobra.MaximumNArgs(1),
 		Long: "Lists the incidents that the daemon recorded, the newest first, or shows one in\nfull. It reads the state directory and needs no running daemon.",
@@ -26,25 +27,37 @@ func (a *app) incidentsCommand() *cobra.Command {
 			if dir == "" {
 				dir = defaultStateDir
 			}
-			list, err := watch.ReadStore(dir).Incidents()
+			if format != "text" && format != "json" {
+				return fmt.Errorf("--format %q is neither text nor json", format)
+			}
+			store := watch.ReadStore(dir)
+			if len(args) == 1 {
+				return a.showIncident(store, args[0], format)
+			}
+			list, err := store.Incidents(most)
 			if len(list) == 0 && err != nil {
 				return withHint(err, "give the daemon's --state-dir; its group may read it")
 			}
 			if err != nil {
 				printWarning(a.err, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 			}
-			if len(args) == 1 {
-				return a.showIncident(list, args[0], format)
-			}
-			return a.listIncidents(list)
+			return a.listIncidents(list, format)
 		},
 	}
+	cmd.Flags().IntVar(&most, "last", 100, "how many to list, those changed last")
 	cmd.Flags().StringVar(&dir, "state-dir", os.Getenv("STATE_DIRECTORY"), "the daemon's state directory (default "+defaultStateDir+")")
-	cmd.Flags().StringVar(&format, "format", "text", "of one incident: text or json")
+	cmd.Flags().StringVar(&format, "format", "text", "text or json")
 	return cmd
 }
 
-func (a *app) listIncidents(list []watch.Record) error {
+func (a *app) listIncidents(list []watch.Record, format string) error {
+	if format == "json" {
+		cat, err := matcher.EmbeddedCatalog()
+		if err != nil {
+			return fmt.Errorf("load catalogue: %w", err)
+		}
+		return report.JSON(a.out, document(list, cat))
+	}
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(a.out, "no incident recorded")
 		return err
@@ -69,13 +82,12 @@ func (a *app) listIncidents(list []watch.Record) error {
 // stateWord says how the matter stands.
 func stateWord(r watch.Record) string {
 	word := r.Incident.Status
-	f := r.Incident.Followup
 	switch {
-	case f != nil && len(f.Withdrawn) > 0:
+	case r.Withdrawn():
 		return word + ", advice withdrawn"
 	case r.Held != nil:
 		return word + ", held"
-	case r.Restarted != nil && r.Applied:
+	case r.Restarted != nil && r.AppliedAt != nil:
 		return word + ", restarted with the change"
 	case r.Restarted != nil:
 		return word + ", restarted without the change"
@@ -85,37 +97,52 @@ func stateWord(r watch.Record) string {
 	return word
 }
 
-func (a *app) showIncident(list []watch.Record, id, format string) error {
-	for _, r := range list {
-		if !strings.HasPrefix(r.Incident.ID, id) {
-			continue
-		}
-		doc := matcher.Document{
-			Schema: matcher.Schema, Tool: matcher.Tool{Version: version()}, Observations: []matcher.Incident{},
-			Incidents: []matcher.Incident{r.Incident}, Inputs: inputsOf(r),
-		}
-		cat, err := matcher.EmbeddedCatalog()
-		if err != nil {
-			return fmt.Errorf("load catalogue: %w", err)
-		}
-		doc.Tool.Catalog = cat.Revision
-		if format == "json" {
-			return report.JSON(a.out, doc)
-		}
-		if format != "text" {
-			return fmt.Errorf("--format %q is neither text nor json", format)
-		}
-		width, color := look(a.out)
-		fmt.Fprintf(a.out, "opened %s, last change %s, %s\n\n", r.Opened.Local().Format(time.RFC3339), r.Updated.Local().Format(time.RFC3339), stateWord(r))
-		return report.Text(a.out, doc, report.Options{Width: width, Color: color, Titles: titles(cat)})
+func (a *app) showIncident(store *watch.Store, id, format string) error {
+	ids, err := store.IDs()
+	if err != nil {
+		return withHint(err, "give the daemon's --state-dir; its group may read it")
 	}
-	return withHint(fmt.Errorf("no incident %q", id), `"diagnose incidents" lists those of this host`)
+	var found []string
+	for _, known := range ids {
+		if strings.HasPrefix(known, id) {
+			found = append(found, known)
+		}
+	}
+	switch {
+	case id == "" || len(found) == 0:
+		return withHint(fmt.Errorf("no incident %q", id), `"diagnose incidents" lists those of this host`)
+	case len(found) > 1:
+		return fmt.Errorf("%q begins several ids: %s", id, strings.Join(found[:min(len(found), 5)], ", "))
+	}
+	r, err := store.Get(found[0])
+	if err != nil {
+		return err
+	}
+	cat, err := matcher.EmbeddedCatalog()
+	if err != nil {
+		return fmt.Errorf("load catalogue: %w", err)
+	}
+	doc := document([]watch.Record{r}, cat)
+	if format == "json" {
+		return report.JSON(a.out, doc)
+	}
+	width, color := look(a.out)
+	fmt.Fprintf(a.out, "opened %s, last change %s, %s\n\n", r.Opened.Local().Format(time.RFC3339), r.Updated.Local().Format(time.RFC3339), stateWord(r))
+	return report.Text(a.out, doc, report.Options{Width: width, Color: color, Titles: titles(cat)})
 }
 
-func inputsOf(r watch.Record) []matcher.Input {
-	out := []matcher.Input{}
-	for _, n := range r.Sources {
-		out = append(out, matcher.Input{Name: n, Framing: "followed", Skipped: []matcher.Skipped{}})
+// document makes one of some records; each brings its own inputs.
+func document(list []watch.Record, cat *matcher.Catalog) matcher.Document {
+	doc := matcher.Document{
+		Schema: matcher.Schema, Tool: matcher.Tool{Version: version(), Catalog: cat.Revision},
+		Inputs: []matcher.Input{}, Observations: []matcher.Incident{}, Incidents: []matcher.Incident{},
 	}
-	return out
+	for _, r := range list {
+		in := watch.ShiftSources(r.Incident, len(doc.Inputs))
+		for _, n := range r.Sources {
+			doc.Inputs = append(doc.Inputs, matcher.Input{Name: n, Framing: "followed", Skipped: []matcher.Skipped{}})
+		}
+		doc.Incidents = append(doc.Incidents, in)
+	}
+	return doc
 }

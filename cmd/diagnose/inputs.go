@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -22,6 +24,49 @@ type server struct {
 	kernel bool
 }
 
+// once leaves out an input that is named again, by whatever name: a pipe can be
+// read only once, and a file that is read twice is not two servers.
+func once(names []string, stdin io.Reader) []string {
+	var out []string
+	var seen []os.FileInfo
+	paths := map[string]bool{}
+next:
+	for _, name := range names {
+		path := filepath.Clean(name)
+		if paths[path] {
+			continue
+		}
+		paths[path] = true
+		if info, err := statInput(name, stdin); err == nil && !info.IsDir() {
+			for _, other := range seen {
+				if os.SameFile(info, other) {
+					continue next
+				}
+			}
+			seen = append(seen, info)
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// statInput describes an input; standard input is described where it is a file.
+func statInput(name string, stdin io.Reader) (os.FileInfo, error) {
+	if name != "-" {
+		return os.Stat(name)
+	}
+	if f, ok := stdin.(*os.File); ok {
+		return f.Stat()
+	}
+	return nil, os.ErrInvalid
+}
+
+// rereadable tells whether an input may be looked at before it is read.
+func rereadable(name string) bool {
+	info, err := os.Stat(name)
+	return name != "-" && err == nil && info.Mode().IsRegular()
+}
+
 // inputs groups the named files into servers and adds the older generations of
 // a log that lacks its start.
 func (o *oneshot) inputs(names []string) ([]server, error) {
@@ -30,7 +75,7 @@ func (o *oneshot) inputs(names []string) ([]server, error) {
 	}
 	var out []server
 	for _, group := range tailer.Group(names) {
-		if !o.noSiblings && group[0] != "-" {
+		if !o.noSiblings && rereadable(group[0]) {
 			older, err := readBack(group[0])
 			if err != nil {
 				return nil, err
@@ -55,7 +100,7 @@ func (o *oneshot) inputs(names []string) ([]server, error) {
 
 // isKernelLog recognises dmesg and journalctl -k by their first lines.
 func isKernelLog(name string) bool {
-	if name == "-" {
+	if !rereadable(name) {
 		return false
 	}
 	src, err := tailer.Open(name, nil)
@@ -178,6 +223,37 @@ func parseBound(flag, s string) (bound, error) {
 		return bound{set: true, printed: s}, nil
 	}
 	return bound{}, withHint(fmt.Errorf("%s %q is not a time", flag, s), "as in 2026-11-30T02:27:33Z, or 11-30 02:27:33 as the log prints it")
+}
+
+// check refuses a window that nothing can lie in, as far as its bounds can be
+// compared.
+func (w window) check(year int, zone string) error {
+	if !w.since.set || !w.until.set {
+		return nil
+	}
+	inverted := w.since.printed > w.until.printed
+	if w.since.printed == "" || w.until.printed == "" {
+		since, okSince := w.since.moment(year, zone)
+		until, okUntil := w.until.moment(year, zone)
+		inverted = okSince && okUntil && since.After(until)
+	}
+	if inverted {
+		return withHint(fmt.Errorf("--since is later than --until: nothing lies between"), "over the turn of a year, give both as in 2026-12-31T22:00:00Z, with --year and --tz")
+	}
+	return nil
+}
+
+// moment completes a bound that is as the log prints it.
+func (b bound) moment(year int, zone string) (time.Time, bool) {
+	if b.printed == "" {
+		return b.full, true
+	}
+	loc, err := time.LoadLocation(zone)
+	if year == 0 || err != nil {
+		return time.Time{}, false
+	}
+	t, err := time.ParseInLocation("2006-01-02 15:04:05", fmt.Sprintf("%04d-%s", year, b.printed), loc)
+	return t, err == nil
 }
 
 // compare gives -1, 0 or 1 of an incident's time against the bound; ok is false

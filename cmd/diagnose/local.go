@@ -3,73 +3,106 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
 	"sync"
 
 	"diagnose/notify"
 )
 
-// maxLocal bounds the notices that wait for a local file to take them; all of
-// them are in the state directory besides.
-const maxLocal = 1000
+// fanout hands a notice to the sinks of this host (the program's own log, the
+// JSON lines file) and to the queue of the others. The sinks of this host get
+// every incident at once, historic ones too, and no routing or mute window
+// holds them back.
+type fanout struct {
+	parts  []notify.Notifier
+	outbox func(notify.Notice) error
 
-// local are the sinks of this host, the program's own log and the JSON lines
-// file. They get every incident at once, historic ones too, and no routing or
-// mute window holds them back.
-type local struct {
-	sinks []notify.Notifier
-	log   *slog.Logger
-
-	mu      sync.Mutex
-	waiting []notify.Notice
-	failing bool
+	mu sync.Mutex
+	// have tells of notices that are published again which parts took them
+	// before.
+	have map[string]map[string]bool
 }
 
-// publish writes the notice, after those that a full disk held back.
-func (l *local) publish(n notify.Notice) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.waiting = append(l.waiting, n)
-	if len(l.waiting) > maxLocal {
-		l.waiting = l.waiting[1:]
+// publish gives an error if any part refused the notice; it is then to be
+// called again with the same one, and only those that refused it are asked.
+func (f *fanout) publish(n notify.Notice) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := fmt.Sprintf("%s %s %d", n.Incident.ID, n.Event, n.Time.UnixNano())
+	have := f.have[key]
+	if have == nil {
+		have = map[string]bool{}
 	}
-	l.drain()
-}
-
-// retry tries again what could not be written.
-func (l *local) retry() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.drain()
-}
-
-func (l *local) drain() {
-	for len(l.waiting) > 0 {
-		if err := l.send(l.waiting[0]); err != nil {
-			if !l.failing {
-				l.log.Error("incident not written yet, it will be tried again", "error", err.Error())
-			}
-			l.failing = true
+	var failed error
+	try := func(name string, send func() error) {
+		if have[name] {
 			return
 		}
-		l.failing = false
-		l.waiting = l.waiting[1:]
+		if err := send(); err != nil {
+			failed = errors.Join(failed, err)
+			return
+		}
+		have[name] = true
 	}
+	for _, p := range f.parts {
+		try(p.Name(), func() error { return deliver(p, n) })
+	}
+	try("", func() error { return f.enqueue(n) })
+	if failed == nil {
+		delete(f.have, key)
+		return nil
+	}
+	if f.have == nil || len(f.have) >= 1000 {
+		f.have = map[string]map[string]bool{}
+	}
+	f.have[key] = have
+	return failed
 }
 
-func (l *local) send(n notify.Notice) error {
-	for _, s := range l.sinks {
-		var state notify.State
-		var err error
-		for range 4 {
-			state, _, err = s.Send(context.Background(), n, state)
-			if !errors.Is(err, notify.ErrMore) {
-				break
-			}
-		}
-		if err != nil && !errors.Is(err, notify.ErrMore) {
+// deliver brings a local sink to the notice's state.
+func deliver(p notify.Notifier, n notify.Notice) error {
+	var state notify.State
+	var err error
+	for range 4 {
+		if state, _, err = p.Send(context.Background(), n, state); !errors.Is(err, notify.ErrMore) {
 			return err
 		}
 	}
 	return nil
+}
+
+// enqueue queues a notice for the other sinks. The end of a crash's record is
+// news for this host alone; for the others the matter is closed when the server
+// is back.
+func (f *fanout) enqueue(n notify.Notice) error {
+	if n.Event == notify.EventClosed {
+		return nil
+	}
+	if u := n.Incident.Followup; n.Event == notify.EventFollowup && u != nil && u.HeldSince == nil && len(u.Withdrawn) == 0 {
+		n.Event = notify.EventClosed
+	}
+	return f.outbox(n)
+}
+
+// deliveries counts what became of notices.
+type deliveries struct {
+	mu sync.Mutex
+	n  map[notify.Outcome]int64
+}
+
+func (o *deliveries) observe(what notify.Outcome) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.n == nil {
+		o.n = map[notify.Outcome]int64{}
+	}
+	o.n[what]++
+}
+
+func (o *deliveries) each(f func(what notify.Outcome, n int64)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for what, n := range o.n {
+		f(what, n)
+	}
 }

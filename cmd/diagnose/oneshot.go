@@ -1,13 +1,20 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	_ "time/tzdata" // a static binary on a host without zone files
 
@@ -15,6 +22,7 @@ import (
 	"diagnose/notify"
 	"diagnose/report"
 
+	"github.com/hashicorp/go-multierror"
 	"github.com/spf13/pflag"
 )
 
@@ -61,6 +69,9 @@ func (o *oneshot) run(ctx context.Context, a *app, names []string) error {
 		return err
 	}
 	window, err := newWindow(o.since, o.until)
+	if err == nil {
+		err = window.check(o.year, o.zone)
+	}
 	if err != nil {
 		return err
 	}
@@ -72,15 +83,24 @@ func (o *oneshot) run(ctx context.Context, a *app, names []string) error {
 	if err != nil {
 		return fmt.Errorf("load catalogue: %w", err)
 	}
-	inputs, err := o.inputs(names)
+	inputs, err := o.inputs(once(names, a.in))
 	if err != nil {
 		return err
+	}
+	if err := o.keepInputs(inputs, a.in); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(opt.Set)) {
+		if _, ok := usedFlags[name]; !ok {
+			printWarning(a.err, "--set %s: not one of the flags that a diagnosis uses; shown, but changes nothing", dashed(name))
+		}
 	}
 	doc, err := postmortem(ctx, a, cat, opt, inputs, o.all)
 	if err != nil {
 		return err
 	}
 	doc.Incidents = window.cut(a, doc.Incidents)
+	o.overruled(a, opt.Set, doc)
 	if o.redact {
 		for i := range doc.Inputs {
 			doc.Inputs[i].Name = notify.RedactText(doc.Inputs[i].Name)
@@ -92,13 +112,18 @@ func (o *oneshot) run(ctx context.Context, a *app, names []string) error {
 			doc.Observations[i] = notify.Redact(doc.Observations[i])
 		}
 	}
+	// A report that cannot be shown is still sent.
+	var all *multierror.Error
 	if err := o.print(a, doc, write, titles(cat)); err != nil {
-		return err
+		all = multierror.Append(all, err)
 	}
 	if o.notify != "" && len(doc.Incidents) > 0 {
 		if err := post(ctx, a, o.notify, doc); err != nil {
-			return err
+			all = multierror.Append(all, err)
 		}
+	}
+	if err := linesOf(all); err != nil {
+		return err
 	}
 	if a.status != exitUsage {
 		a.status = exitOf(doc)
@@ -120,12 +145,17 @@ func exitOf(d matcher.Document) int {
 
 func (o *oneshot) options() (matcher.Options, error) {
 	opt := matcher.Options{Year: o.year, Zone: o.zone, Set: map[string]string{}}
+	var bad *multierror.Error
 	for _, s := range o.set {
-		name, value, ok := strings.Cut(s, "=")
-		if !ok || strings.Trim(name, "-") == "" {
-			return opt, withHint(fmt.Errorf("--set %q is not FLAG=VALUE", s), "as in --set gpu-memory-utilization=0.9")
+		name, value, err := parseSetting(s)
+		if err != nil {
+			bad = multierror.Append(bad, err)
+			continue
 		}
-		opt.Set[strings.TrimLeft(name, "-")] = value
+		opt.Set[name] = value
+	}
+	if err := linesOf(bad); err != nil {
+		return opt, err
 	}
 	if o.kvUsage != "" {
 		v, err := parsePercent(o.kvUsage)
@@ -141,6 +171,132 @@ func (o *oneshot) options() (matcher.Options, error) {
 		return opt, fmt.Errorf("--year and --tz belong together: a time needs both")
 	}
 	return opt, nil
+}
+
+// flagKind is what the value of a flag may be.
+type flagKind int
+
+const (
+	textFlag  flagKind = iota
+	truthFlag          // true or false
+	ratioFlag          // above 0, at most 1
+	countFlag          // 1 to 2^31-1
+	bytesFlag          // 1 to 2^63-1
+)
+
+// usedFlags are the flags of which a diagnosis makes use: those of the
+// catalogue's expressions, and those that matcher reads itself (facts.go).
+// TestUsedFlags holds them against both.
+var usedFlags = map[string]flagKind{
+	"gpu_memory_utilization":     ratioFlag,
+	"max_num_batched_tokens":     countFlag,
+	"max_num_seqs":               countFlag,
+	"max_model_len":              countFlag,
+	"tensor_parallel_size":       countFlag,
+	"pipeline_parallel_size":     countFlag,
+	"data_parallel_size":         countFlag,
+	"block_size":                 countFlag,
+	"num_gpu_blocks_override":    countFlag,
+	"max_cudagraph_capture_size": countFlag,
+	"kv_cache_memory_bytes":      bytesFlag,
+	"enforce_eager":              truthFlag,
+	"enable_expert_parallel":     truthFlag,
+	"enable_sleep_mode":          truthFlag,
+	"attention_backend":          textFlag,
+	"cudagraph_capture_sizes":    textFlag,
+	"kv_cache_dtype":             textFlag,
+	"kv_transfer_config":         textFlag,
+	"model":                      textFlag,
+	"speculative_config":         textFlag,
+}
+
+// parseSetting reads FLAG=VALUE, with or without leading dashes; the name comes
+// back with underscores.
+func parseSetting(s string) (name, value string, err error) {
+	name, value, ok := strings.Cut(s, "=")
+	name = strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_")
+	if !ok || strings.Trim(name, "_") == "" {
+		return "", "", withHint(fmt.Errorf("--set %q is not FLAG=VALUE", s), "as in --set gpu-memory-utilization=0.9")
+	}
+	if name == "device_memory_utilization" {
+		name = "gpu_memory_utilization" // its second name from 0.31.0
+	}
+	kind, used := usedFlags[name]
+	if !used {
+		if _, err := matcher.Compile(name); err == nil {
+			// A name of the catalogue's vocabulary would pass for a line of the log.
+			return "", "", fmt.Errorf("--set %s: not a flag of the server but a figure of its log, which cannot be given", dashed(name))
+		}
+		return name, value, nil
+	}
+	if want := kind.refuses(value); want != "" {
+		return "", "", fmt.Errorf("--set %s: %q is not %s", dashed(name), value, want)
+	}
+	return name, value, nil
+}
+
+func dashed(name string) string { return strings.ReplaceAll(name, "_", "-") }
+
+// refuses says what a value would have to be; empty if it is that.
+func (k flagKind) refuses(value string) string {
+	switch k {
+	case textFlag:
+		if value == "" {
+			return "a value"
+		}
+	case truthFlag:
+		if !slices.Contains([]string{"true", "false", "True", "False"}, value) {
+			return "true or false"
+		}
+	case ratioFlag:
+		if v, err := strconv.ParseFloat(value, 64); err != nil || !(v > 0 && v <= 1) { // NaN is neither
+			return "a number above 0 and at most 1"
+		}
+	case countFlag:
+		if v, err := strconv.ParseInt(value, 10, 32); err != nil || v < 1 {
+			return "a whole number from 1 to 2147483647"
+		}
+	case bytesFlag:
+		if v, err := strconv.ParseInt(value, 10, 64); err != nil || v < 1 {
+			return "a whole number of bytes from 1 to 9223372036854775807"
+		}
+	}
+	return ""
+}
+
+// overruled tells of each flag given by hand that the log itself states
+// otherwise. The log's value is the one that was used.
+func (o *oneshot) overruled(a *app, set map[string]string, doc matcher.Document) {
+	said := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		for _, in := range slices.Concat(doc.Incidents, doc.Observations) {
+			f, ok := in.Engine.Flags[dashed(name)]
+			if !ok || f.Basis != "arguments" && f.Basis != "config" || sameValue(f.Value, set[name]) {
+				continue
+			}
+			value := f.Value
+			if o.redact {
+				value = notify.RedactText(value)
+			}
+			text := fmt.Sprintf("--set %s is not used: the log says %s", dashed(name), value)
+			if f.At != nil && f.At.Line != nil {
+				text += fmt.Sprintf(" (line %d)", *f.At.Line)
+			}
+			if !said[text] {
+				said[text] = true
+				printWarning(a.err, "%s", text)
+			}
+		}
+	}
+}
+
+func sameValue(a, b string) bool {
+	x, errX := strconv.ParseFloat(a, 64)
+	y, errY := strconv.ParseFloat(b, 64)
+	if errX == nil && errY == nil {
+		return x == y
+	}
+	return strings.EqualFold(a, b)
 }
 
 type writeFunc func(io.Writer, matcher.Document, report.Options) error
@@ -175,21 +331,112 @@ func (o *oneshot) print(a *app, doc matcher.Document, write writeFunc, titles ma
 	if o.width > 0 {
 		width = o.width
 	}
-	opt := report.Options{Width: width, Color: color, Verbose: o.verbose, Titles: titles}
-	if o.output == "" {
-		w := bufio.NewWriter(a.out)
-		if err := write(w, doc, opt); err != nil {
-			return fmt.Errorf("write report: %w", err)
-		}
-		return w.Flush()
-	}
-	opt.Color = false
+	opt := report.Options{Width: width, Color: color && o.output == "", Verbose: o.verbose, Titles: titles, EarlierFailed: a.earlier}
 	var b bytes.Buffer
 	if err := write(&b, doc, opt); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	if err := os.WriteFile(o.output, b.Bytes(), 0o644); err != nil {
+	var err error
+	if o.output == "" {
+		_, err = a.out.Write(b.Bytes())
+	} else {
+		err = replaceFile(o.output, b.Bytes())
+	}
+	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
+}
+
+// keepInputs refuses an output that is one of the logs, by whatever name.
+func (o *oneshot) keepInputs(inputs []server, stdin io.Reader) error {
+	if o.output == "" {
+		return nil
+	}
+	out, err := os.Stat(o.output)
+	if err != nil || !out.Mode().IsRegular() {
+		return nil // nothing there to lose
+	}
+	for _, s := range inputs {
+		for _, name := range s.files {
+			if in, err := statInput(name, stdin); err == nil && os.SameFile(in, out) {
+				return withHint(fmt.Errorf("-o %s would overwrite the log %s", o.output, name), "give the report a name of its own")
+			}
+		}
+	}
+	return nil
+}
+
+// replaceFile writes a file whole or not at all: an older one stays as it is
+// until the new one is on the disk. What is no regular file is written in
+// place, and so is a file whose folder allows no other file or no rename.
+func replaceFile(path string, data []byte) error {
+	target := path
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		target = real
+	}
+	old, err := os.Lstat(target)
+	if err == nil && !old.Mode().IsRegular() {
+		return os.WriteFile(path, data, 0o644)
+	}
+	if err == nil {
+		// A rename would pass over the file's own permissions.
+		f, err := os.OpenFile(target, os.O_WRONLY, 0)
+		if err != nil {
+			return asPath(err, path)
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	tmp := filepath.Join(filepath.Dir(target), ".diagnose-"+strconv.FormatUint(rand.Uint64(), 36)+".tmp")
+	err = writeNew(tmp, data, old)
+	if err == nil {
+		err = os.Rename(tmp, target)
+	}
+	if err == nil {
+		return nil
+	}
+	if rm := os.Remove(tmp); rm != nil && !errors.Is(rm, fs.ErrNotExist) {
+		err = errors.Join(err, rm)
+	}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EBUSY) {
+		return os.WriteFile(path, data, 0o644)
+	}
+	return asPath(err, path)
+}
+
+// writeNew writes a file that does not exist yet, with the owner and mode of an
+// old one if there is one.
+func writeNew(path string, data []byte, old fs.FileInfo) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		if st, ok := old.Sys().(*syscall.Stat_t); ok {
+			_ = f.Chown(int(st.Uid), int(st.Gid)) // only root may give a file away
+		}
+		err = f.Chmod(old.Mode().Perm())
+	}
+	if err == nil {
+		_, err = f.Write(data)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// asPath names the file that was asked for in place of a temporary one.
+func asPath(err error, path string) error {
+	var p *fs.PathError
+	var l *os.LinkError
+	switch {
+	case errors.As(err, &p):
+		return &fs.PathError{Op: p.Op, Path: path, Err: p.Err}
+	case errors.As(err, &l):
+		return &fs.PathError{Op: l.Op, Path: path, Err: l.Err}
+	}
+	return err
 }

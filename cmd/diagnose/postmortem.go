@@ -51,11 +51,16 @@ func postmortem(ctx context.Context, a *app, cat *matcher.Catalog, opt matcher.O
 		}
 	}
 	r.bar.done()
+	for i, in := range r.inputs {
+		r.tracker.End(i, *in.Lines)
+	}
 
 	doc.Inputs = append(doc.Inputs, r.inputs...)
 	incidents, observations := r.tracker.LastFailed()
 	if all {
 		incidents, observations = r.tracker.Incidents()
+	} else {
+		a.earlier = earlierFailed(r.tracker, opt.Servers)
 	}
 	doc.Incidents = append(doc.Incidents, incidents...)
 	doc.Observations = append(doc.Observations, observations...)
@@ -67,6 +72,21 @@ func postmortem(ctx context.Context, a *app, cat *matcher.Catalog, opt matcher.O
 		printError(a.err, err)
 	}
 	return doc, nil
+}
+
+// earlierFailed counts the failed runs before the last failed one of each
+// server.
+func earlierFailed(t *matcher.Tracker, servers []int) int {
+	n := 0
+	last := map[int]bool{}
+	for _, run := range t.Live(func(l matcher.Live) bool { return l.Failed }) {
+		if len(run.Incidents) == 0 {
+			continue
+		}
+		n++
+		last[servers[run.Start.Source]] = true
+	}
+	return n - len(last)
 }
 
 // server reads the files of one server.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -21,15 +22,18 @@ type app struct {
 	out, err io.Writer
 	// status is what a finished post-mortem exits with.
 	status int
+	// earlier counts the failed runs that a post-mortem found and left out.
+	earlier int
 }
 
 // execute runs a command line and gives the exit status.
 func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
-	a := &app{in: in, out: out, err: errw}
+	stdout := &output{to: out, closed: closedStream(out) && !closedStream(errw)}
+	a := &app{in: in, out: stdout, err: errw}
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	root.SetOut(stdout)
 	root.SetErr(errw)
 	if err := root.ExecuteContext(ctx); err != nil {
 		if errors.Is(err, context.Canceled) {
@@ -38,7 +42,40 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 		printError(errw, err)
 		return exitUsage
 	}
+	if stdout.err != nil {
+		printError(errw, stdout.err) // a command that did not look at what a write gave
+		return exitUsage
+	}
 	return a.status
+}
+
+// output is standard output. An answer that did not arrive is an error, also
+// where a command does not look at what its write gave; a reader that has seen
+// enough is none.
+type output struct {
+	to     io.Writer
+	closed bool
+	gone   bool // the reader
+	err    error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	switch {
+	case o.gone:
+		return len(p), nil
+	case o.err != nil:
+		return 0, o.err
+	case o.closed:
+		o.err = withHint(errors.New("standard output is closed"), "-o FILE writes a report to a file, -o /dev/null to none")
+		return 0, o.err
+	}
+	n, err := o.to.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		o.gone = true
+		return len(p), nil
+	}
+	o.err = err
+	return n, err
 }
 
 func (a *app) rootCommand() *cobra.Command {

@@ -13,9 +13,6 @@ var startupOpen = map[string]string{
 	"020-mm-profiling-v0":                 "class: only a warning names images and videos, no frame; medium at most",
 	"024-kv-alloc-rocm-unified":           "the supervisor's prefix is in no list of framings, so the exception line is not read",
 	"028-cudagraph-oom-seen-as-nccl":      "class: expandable segments give the same lines; low, and the answer asks for an out-of-memory on any rank",
-	"031-gb10-startup-nv-err-no-memory":   "the driver's line alone, without a sign that the server died, is no failure",
-	"143-gb10-runtime-reset":              "the driver's line alone, without a sign that the server died, is no failure",
-	"147-ray-node-low-memory":             "a raw traceback of a process without a prefix is no failure to the matcher, because any program's output can look like one",
 }
 
 // TestStartup holds the start-up failures and engine deaths of public reports

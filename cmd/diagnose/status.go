@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"diagnose/notify"
 	"diagnose/tailer"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -95,6 +96,14 @@ var (
 	descSink      = desc("notify_sink_ok", "1 if the sink accepts notices, 0 if its breaker is open.", "sink")
 	descAge       = desc("checkpoint_age_seconds", "Time since the checkpoints were last written.")
 	descSources   = desc("sources", "Followed sources.", "status")
+	descLostBytes = desc("lost_bytes_total", "Bytes known to be lost: unread when their file was truncated or removed.")
+	descLostFiles = desc("lost_generations_total", "Generations of a log that were to be read on after a restart and were found nowhere.")
+	descStalls    = desc("follow_stalls_total", "Times that the follower was silent over unread lines and was started anew.")
+	descJournals  = desc("journal_restarts_total", "Times that journalctl ended and was started again.")
+	descSkipped   = desc("journal_skipped_total", "Journal entries that could not be read.")
+	descNotices   = desc("notify_total", "Attempts to deliver a notice, and notices dropped.", "sink", "result", "reason")
+	descState     = desc("state_errors_total", "Incidents that could not be written to the state directory; each attempt counts.")
+	descPublish   = desc("publish_errors_total", "Notices that could not be written or queued; each attempt counts.")
 	descBuild     = desc("build_info", "Version of the program and of its knowledge.", "version", "catalog")
 )
 
@@ -106,6 +115,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descLines, descBytes, descTruncated, descLag, descRotations, descIncidents, descUnknown, descQueue, descSink, descAge, descSources, descBuild,
+		descLostBytes, descLostFiles, descStalls, descJournals, descSkipped, descNotices, descState, descPublish,
 	} {
 		ch <- d
 	}
@@ -127,6 +137,15 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, k := range tailer.RotationKinds() {
 		counter(descRotations, c.s.follower.Counters().Rotations(k), string(k))
 	}
+	read := c.s.follower.Counters()
+	counter(descLostBytes, read.LostBytes.Load())
+	counter(descLostFiles, read.LostGenerations.Load())
+	counter(descStalls, read.Stalls.Load())
+	counter(descJournals, read.JournalRestarts.Load())
+	counter(descSkipped, read.JournalSkipped.Load())
+	counter(descState, m.StateErrors())
+	counter(descPublish, m.PublishErrors())
+	c.s.sent.each(func(o notify.Outcome, n int64) { counter(descNotices, n, o.Sink, o.Result, string(o.Reason)) })
 	families, unclassified := m.Incidents()
 	for _, f := range []string{"workspace_driven", "kv_pressure", "capacity", "other_oom", "host", "not_oom", "unknown"} {
 		counter(descIncidents, families[f], f)

@@ -10,6 +10,7 @@ import (
 	"diagnose/report"
 
 	"github.com/hashicorp/go-multierror"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -65,6 +66,9 @@ func printWarning(w io.Writer, format string, args ...any) {
 // isTerminal tells whether a stream is one; only then colour and progress are
 // shown.
 func isTerminal(v any) bool {
+	if o, ok := v.(*output); ok {
+		v = o.to
+	}
 	f, ok := v.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
@@ -72,10 +76,35 @@ func isTerminal(v any) bool {
 // look is how a report is laid out on a stream.
 func look(w io.Writer) (width int, color bool) {
 	width = 80
+	if o, ok := w.(*output); ok {
+		w = o.to
+	}
 	if f, ok := w.(*os.File); ok {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
 			width = n
 		}
 	}
 	return min(width, 120), isTerminal(w) && os.Getenv("NO_COLOR") == ""
+}
+
+// closedStream tells whether a stream was closed when the program started. The
+// runtime opens /dev/null for reading and writing in its place
+// (runtime/fds_unix.go), where a write would vanish without an error; a shell's
+// >/dev/null is open for writing only. A caller that itself opens it for both
+// (Python's subprocess.DEVNULL) cannot be told from that.
+func closedStream(v any) bool {
+	f, ok := v.(*os.File)
+	if !ok {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	if err != nil {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil || !os.SameFile(info, null) {
+		return false
+	}
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	return err == nil && flags&unix.O_ACCMODE == unix.O_RDWR
 }

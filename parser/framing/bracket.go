@@ -26,9 +26,15 @@ func (d *Decoder) peelBracket(b []byte, m *Meta) (layer, bool) {
 	if !ok {
 		return layer{}, false
 	}
-	if s, ok := scanStamp(in); ok && s.zoned && s.n == len(in) {
-		setTime(m, in)
-		return layer{kind: Timestamps, text: rest}, true
+	if s, ok := scanStamp(in); ok && s.n == len(in) {
+		if s.zoned {
+			setTime(m, in)
+			return layer{kind: Timestamps, text: rest}, true
+		}
+		return d.peelBracketed(s.form(in), rest)
+	}
+	if n := scanMonth(in); n > 0 && n == len(in) {
+		return d.peelBracketed(monthForm(in, n), rest)
 	}
 	if pod, ok := bytes.CutPrefix(in, []byte("pod/")); ok {
 		name, container, ok := bytes.Cut(pod, []byte("/"))
@@ -55,6 +61,16 @@ func (d *Decoder) peelBracket(b []byte, m *Meta) (layer, bool) {
 		return layer{kind: KubectlPrefix, text: rest}, true
 	}
 	return layer{}, false
+}
+
+// peelBracketed takes off "[2026-11-30 02:27:33] ", which people have ts write
+// and which SGLang's own lines begin with.
+func (d *Decoder) peelBracketed(f form, rest []byte) (layer, bool) {
+	f.bracket = true
+	if isSGLang(rest) || !d.steady.takes(f, rest) {
+		return layer{}, false
+	}
+	return layer{kind: Timestamps, text: rest, formed: true}, true
 }
 
 // peelSidecar reads "[name]: 2024-11-13T03:15:08.672Z 1 stdout: text"

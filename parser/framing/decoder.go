@@ -1,6 +1,9 @@
 package framing
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // Meta is what the wrappers said about a line. Where two layers say the same,
 // the outermost counts.
@@ -32,6 +35,7 @@ const (
 	SyslogISO     Kind = "syslog-iso"
 	KubectlPrefix Kind = "kubectl-prefix"
 	Timestamps    Kind = "timestamps"
+	CollectorJSON Kind = "collector-json"
 	Mixed         Kind = "mixed"
 )
 
@@ -85,6 +89,7 @@ type Decoder struct {
 	names  names
 	seen   interned
 	docker dockerState
+	steady steady
 }
 
 // NewDecoder returns a decoder whose joined lines keep at most maxJoin bytes:
@@ -113,11 +118,25 @@ func (d *Decoder) Decode(line []byte, at uint64) []Inner {
 		if len(line) > 0 {
 			d.plain++
 		}
+		d.steady.begin(false)
+		d.steady.end(line)
 		d.emit(&p)
 		return d.out
 	}
 	d.unwrap(p, 0)
 	return d.out
+}
+
+// Passed tells of a plain line that the caller need not have decoded: it
+// counts for what is believed only while it stands on every line.
+func (d *Decoder) Passed() { d.steady.miss() }
+
+// Fork gives a decoder that knows the same prefixes and holds nothing.
+func (d *Decoder) Fork() *Decoder {
+	f := NewDecoder(d.maxJoin)
+	f.names = names{known: slices.Clone(d.names.known), maybe: slices.Clone(d.names.maybe)}
+	f.seen, f.docker, f.steady = d.seen, d.docker, d.steady
+	return f
 }
 
 // Flush gives out the unfinished lines, oldest first. Call it at the end of
@@ -174,6 +193,8 @@ type part struct {
 	seq    uint64
 	joined int
 	cut    int64
+	// formed is set where a form was taken off.
+	formed bool
 }
 
 // layer is one wrapper taken off.
@@ -185,6 +206,8 @@ type layer struct {
 	splits, partial bool
 	// lines is set where text holds final lines.
 	lines bool
+	// formed is set where what was taken off is a form.
+	formed bool
 }
 
 // isBare tells of the commonest lines that nothing can be taken off: most of
@@ -212,6 +235,7 @@ func isBare(b []byte) bool {
 func (d *Decoder) unwrap(p part, depth int) {
 	var l layer
 	ok := false
+	d.steady.begin(p.formed)
 	if depth < maxLayers {
 		l, ok = d.peel(p.text, &p.meta)
 	}
@@ -222,6 +246,10 @@ func (d *Decoder) unwrap(p part, depth int) {
 			d.counts[l.kind]++
 		}
 	}
+	if !ok || l.lines && l.kind == Plain {
+		d.steady.end(p.text)
+	}
+	p.formed = p.formed || l.formed
 	switch {
 	case !ok:
 		d.emit(&p)

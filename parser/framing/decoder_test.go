@@ -258,6 +258,13 @@ func TestWrappedEqualsPlain(t *testing.T) {
 		"kubectl":  func(l string) string { return "[pod/llm-0/vllm] " + l },
 		"json":     func(l string) string { return `{"_PID":"12","MESSAGE":"` + jsonEscape(l) + `"}` },
 		"nested":   func(l string) string { return "vllm-1  | 2026-09-17T22:26:58.1Z " + l },
+		"lemonade": func(l string) string { return "2026-05-08 10:14:02.137 [Info] (vllm) " + l },
+		"fluent":   func(l string) string { return collectedLine(`"date":1796005653.123456,"_p":"F","log":`, l, "") },
+		"loki":     func(l string) string { return collectedLine(`"labels":{"app":"vllm"},"timestamp":"x","line":`, l, "") },
+		"vector": func(l string) string {
+			return collectedLine(`"source_type":"file","file":"/x","timestamp":"x","message":`, l, "")
+		},
+		"gcloud": func(l string) string { return collectedLine(`"insertId":"a","timestamp":"x","textPayload":`, l, `,"severity":"ERROR"`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var in []string

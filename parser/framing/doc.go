@@ -1,6 +1,8 @@
 // Package framing takes off what wrappers put around a log line and joins the
 // lines that they split: docker json-file, CRI, docker compose, journald,
-// syslog, kubectl, time stamps. It also removes terminal colour.
+// syslog, kubectl, time stamps (docker -t, ts of moreutils, Lemonade), and the
+// JSON of collectors and exports (fluent-bit, fluentd, Vector, Filebeat, Loki,
+// Google Cloud). It also removes terminal colour.
 //
 // A Decoder takes physical lines and gives inner lines, as the process wrote
 // them. It looks at each line anew, so one file may mix wrappers, and only at
@@ -24,6 +26,15 @@
 //   - the names of compose, stern and kubetail are believed where a line of an
 //     engine follows, and from then on for every line with the same name. A
 //     raw line before the first such line keeps its prefix;
+//   - a date without a zone is any logger's too. It is taken off in front of a
+//     head of vLLM, and in front of anything else once such heads stood behind
+//     it three times with no line without it between; a raw line before that
+//     keeps it, and a line without it ends the belief;
+//   - an object of a collector is known by what only a collector writes, and it
+//     must have no key of an application's own. Where just a time, and perhaps
+//     a host, stands beside the text, it is read from the third head in a row
+//     on, so the first two stay objects. A program that logs nothing else than
+//     a time and its client's words, three heads of vLLM in a row, is believed;
 //   - "docker logs -t" repeats its time in the middle of a line over 16 KiB,
 //     and journald in its short form breaks a line over 48 KiB without a mark:
 //     neither can be told from text, so neither is joined;

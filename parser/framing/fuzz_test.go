@@ -21,6 +21,14 @@ func FuzzDecode(f *testing.F) {
 		"\x1b[32mllm-1\x1b[0m \x1b[32mvllm\x1b[0m (APIServer pid=1) INFO",
 		"Wed 2026-08-19 18:34:30 UTC gpu7 vllm[8707]: x\n<6>[    0.000000] x\n2026-03-09 12:00:00+0800 (APIServer pid=1) INFO",
 		"[VllmSidecar x]: 2024-11-13T03:15:08.672Z 1 stdout: x\n[resource.labels.podName: v] x",
+		strings.Repeat("[2026-11-30 02:27:33] "+engineLine+"\n", 3) + "[2026-11-30 02:27:33]   raw\n[2026-11-30 02:27:33 TP0] Decode batch",
+		strings.Repeat("Nov 30 02:27:33.123456 "+engineLine+"\n", 3) + "Nov 30 02:27:33.123456\nNov 30 02:27:33 gpu7 vllm[1]: x",
+		strings.Repeat("2026-11-30T02:27:33 "+engineLine+"\n", 3) + "2026-11-30T02:27:33 raw",
+		"2026-05-08 10:14:02.137 [Error] (vllm) x\n2026-05-08 10:14:02.137 [Info] (Server) x",
+		strings.Repeat(`{"date":1796005653.123456,"log":"`+engineLine+`"}`+"\n", 3) + `{"date":1,"log":"raw\nb"}`,
+		`{"line":"x","timestamp":"2026-11-30T02:27:33Z","labels":{"pod":"a-1"}}`,
+		`{"message":"x","@timestamp":"2026-11-30T02:27:33Z","_p":"P","kubernetes":{"pod_name":"a-1","labels":{"pod":"b"}}}`,
+		`{"textPayload":"x\n","resource":{"labels":{"pod_name":"a-1"}},"timestamp":"2026-11-30T02:27:33Z"}`,
 	} {
 		f.Add([]byte(s))
 	}

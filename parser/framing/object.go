@@ -12,10 +12,12 @@ type object struct {
 
 	message, pid, unit, userUnit, tag, host, micros value
 	transport, container, lineBreak, partial        value
+
+	c collected
 }
 
-// peelObject takes off docker's json-file, journald's JSON and vLLM's own JSON
-// formatter.
+// peelObject takes off docker's json-file, journald's JSON, vLLM's own JSON
+// formatter and the JSON of collectors.
 func (d *Decoder) peelObject(b []byte, m *Meta) (layer, bool) {
 	var o object
 	f := fields{b: b}
@@ -28,6 +30,7 @@ func (d *Decoder) peelObject(b []byte, m *Meta) (layer, bool) {
 		if to := o.field(key); to != nil {
 			*to = v
 		}
+		o.c.note(key, v)
 		record = record || string(key) == "levelname"
 	}
 	switch {
@@ -35,7 +38,7 @@ func (d *Decoder) peelObject(b []byte, m *Meta) (layer, bool) {
 		return d.peelTorn(b)
 	case o.message.kind != 0 && (o.micros.kind != 0 || o.pid.kind != 0 || o.unit.kind != 0 || o.host.kind != 0):
 		return d.peelJournal(&o, m)
-	case o.log.kind == 's' && (o.stream.kind == 's' || o.time.kind == 's'):
+	case o.log.kind == 's' && o.c.logtag.kind == 0 && (o.stream.kind == 's' || o.time.kind == 's'):
 		d.setStream(m, o.stream.raw)
 		if s, ok := scanStamp(o.time.raw); ok && s.zoned && s.n == len(o.time.raw) {
 			setTime(m, o.time.raw)
@@ -44,7 +47,7 @@ func (d *Decoder) peelObject(b []byte, m *Meta) (layer, bool) {
 	case record:
 		return d.peelRecord(b)
 	}
-	return layer{}, false
+	return d.peelCollected(&o, m)
 }
 
 func (o *object) field(key []byte) *value {

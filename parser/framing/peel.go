@@ -55,15 +55,18 @@ func (d *Decoder) peelStamp(b []byte, m *Meta) (layer, bool) {
 		return layer{}, false
 	}
 	if !s.zoned || s.spaced {
+		if inner, ok := cutLemonade(rest); ok && !s.zoned {
+			return layer{kind: Timestamps, text: inner}, true
+		}
 		// A date as Python prints it belongs to the record, unless a second
-		// head follows.
-		if !vllmHead(rest) {
+		// head follows, or it stands on every line.
+		if !d.steady.takes(s.form(b), rest) {
 			return layer{}, false
 		}
 		if s.zoned {
 			setTime(m, b[:s.n])
 		}
-		return layer{kind: Timestamps, text: rest}, true
+		return layer{kind: Timestamps, text: rest, formed: true}, true
 	}
 	setTime(m, b[:s.n])
 	if l, ok := d.peelCRI(rest, m); ok {
@@ -108,6 +111,11 @@ func (d *Decoder) peelSyslog(b []byte, m *Meta) (layer, bool) {
 		return layer{}, false
 	}
 	n := scanMonth(b)
+	if n > 0 {
+		if l, ok := d.peelMonth(b, n); ok {
+			return l, true
+		}
+	}
 	if n == 0 && oneOf(b, weekdays) {
 		if s, ok := scanStamp(b[4:]); ok && s.spaced && !s.zoned && len(b) > 4+s.n && b[4+s.n] == ' ' {
 			n = 4 + s.n
@@ -131,6 +139,22 @@ func (d *Decoder) peelSyslog(b []byte, m *Meta) (layer, bool) {
 	}
 	d.setTag(m, &t)
 	return layer{kind: JournaldShort, text: t.text}, true
+}
+
+// peelMonth takes off the date that ts writes by default, "Nov 30 02:27:33".
+// What names a process behind it is syslog's.
+func (d *Decoder) peelMonth(b []byte, n int) (layer, bool) {
+	rest, ok := cutSpace(b[n:])
+	if !ok {
+		return layer{}, false
+	}
+	if t, ok := scanTag(rest, false); ok && (t.pid > 0 || string(t.name) == kernelUnit) {
+		return layer{}, false
+	}
+	if !d.steady.takes(monthForm(b, n), rest) {
+		return layer{}, false
+	}
+	return layer{kind: Timestamps, text: rest, formed: true}, true
 }
 
 // tag is the part of a syslog line after its time.

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"time"
+
+	"diagnose/matcher"
+	"diagnose/matcher/catalog"
+	"diagnose/notify"
+	"diagnose/report"
+	"diagnose/tailer"
+	"diagnose/watch"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// service is the running daemon.
+type service struct {
+	cfg config
+	// again reads the configuration anew; nil where there is no file.
+	again func() (config, error)
+
+	log      *slog.Logger
+	cat      *matcher.Catalog
+	store    *watch.Store
+	db       *bolt.DB
+	spool    string // a temporary directory of db, "" where it is in the state directory
+	outbox   *notify.Outbox
+	sent     deliveries
+	fan      *fanout
+	daemon   *watch.Daemon
+	follower *tailer.Follower
+	web      *statusServer
+	systemd  *systemd
+}
+
+// build makes all parts. What it has opened, release closes.
+func (s *service) build(stdin io.Reader) error {
+	if err := s.buildCatalog(); err != nil {
+		return err
+	}
+	var err error
+	if s.store, err = watch.OpenStore(s.cfg.StateDir); err != nil && !diskRefuses(err) {
+		return withHint(err, "the directory must be writable; under systemd StateDirectory= makes it")
+	} else if err != nil {
+		s.log.Error("incidents cannot be recorded now", "error", err.Error())
+	}
+	if err := s.openDB(); err != nil {
+		return err
+	}
+	if err := s.buildOutbox(); err != nil {
+		return err
+	}
+	host := s.cfg.Host
+	if host == "" {
+		host, _ = os.Hostname() // an unknown host is left out of the incident
+	}
+	t := s.cfg.Timing
+	s.daemon, err = watch.New(watch.Options{
+		Catalog: s.cat, Store: s.store, Publish: s.fan.publish, Host: host, Warn: seldom(s.log.Error, "watch"),
+		Gather: t.Gather, Settle: t.Settle, CloseAfter: t.CloseAfter, Historic: t.Historic, HeldAfter: t.HeldAfter,
+	})
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	s.follower, err = tailer.NewFollower(tailer.Options{
+		Paths: s.cfg.Paths, Journals: s.cfg.Journals, Stdin: stdin,
+		Store: s.daemon.Checkpoints(tailer.NewCheckpointFile(s.cfg.StateDir)), FirstStart: firstStart, Starts: startsRecord,
+		// A quiet log's lines still come at once, through inotify; only a
+		// rotation of it is seen a second later.
+		IdleTick: 2 * time.Second, IdleEvery: 2 * time.Second,
+		Warn: seldom(s.log.Warn, "follow"),
+	}, s.daemon)
+	if err != nil {
+		return fmt.Errorf("follow: %w", err)
+	}
+	s.daemon.SetCommit(s.follower.Commit)
+	if s.cfg.Listen != "" {
+		if s.web, err = newStatusServer(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildCatalog loads the knowledge. A bad overlay does not stop the daemon:
+// what is sound is used, the rest is told.
+func (s *service) buildCatalog() error {
+	var err error
+	if s.cfg.Catalog != "" {
+		s.cat, err = matcher.LoadCatalog(catalog.FS, os.DirFS(s.cfg.Catalog))
+	} else {
+		s.cat, err = matcher.EmbeddedCatalog()
+	}
+	if s.cat == nil {
+		return fmt.Errorf("load catalogue: %w", err)
+	}
+	if err != nil {
+		s.log.Error("a part of the catalogue is refused", "error", err.Error())
+	}
+	for _, id := range s.cat.Clashes {
+		s.log.Warn("an entry replaces the shipped one", "mechanism", id)
+	}
+	return nil
+}
+
+// openDB opens the queue of notices. While the state directory's disk refuses
+// it, it is kept elsewhere, so that the logs are followed and notices go out.
+func (s *service) openDB() error {
+	var err error
+	if s.db, err = openOutboxDB(s.cfg.StateDir, s.log); err == nil || !diskRefuses(err) {
+		return err
+	}
+	s.log.Error("the state directory cannot be written: notices that wait are lost with a restart", "error", err.Error())
+	if s.spool, err = os.MkdirTemp("", "diagnose-"); err != nil {
+		return fmt.Errorf("keep notices: %w", err)
+	}
+	s.db, err = openOutboxDB(s.spool, s.log)
+	return err
+}
+
+func (s *service) buildOutbox() error {
+	sinks, err := s.cfg.Notify.Build(notify.BuildOptions{
+		Tool: matcher.Tool{Version: version(), Catalog: s.cat.Revision}, Logger: s.log, Getenv: os.Getenv,
+		Render: func(n notify.Notice) string { return renderText(s.cat, n) },
+	})
+	if err != nil {
+		return fmt.Errorf("build sinks: %w", err)
+	}
+	s.fan = &fanout{parts: []notify.Notifier{notify.NewLog("log", s.log)}}
+	if s.cfg.JSONL != "" {
+		file, err := notify.NewFile("jsonl", s.cfg.JSONL)
+		if err != nil {
+			return err
+		}
+		s.fan.parts = append(s.fan.parts, file)
+	}
+	o := notify.Options{
+		Router: s.cfg.Notify.Router(), MaxNotices: s.cfg.Notify.Spool.MaxNotices, MaxAge: s.cfg.Notify.Spool.MaxAge,
+		Logger: s.log, Observe: s.sent.observe,
+	}
+	if s.outbox, err = newOutbox(s.db, sinks, o); err != nil {
+		// The file is a database, but what is in it cannot be read.
+		path := s.db.Path()
+		if err := errors.Join(s.db.Close(), moveAside(path, s.log, err)); err != nil {
+			return err
+		}
+		if s.db, err = openBolt(path); err != nil {
+			return fmt.Errorf("state directory: %w", err)
+		}
+		if s.outbox, err = newOutbox(s.db, sinks, o); err != nil {
+			return fmt.Errorf("open queue of notices: %w", err)
+		}
+	}
+	s.fan.outbox = s.outbox.Enqueue
+	return nil
+}
+
+// newOutbox turns a panic over a broken database into an error.
+func newOutbox(db *bolt.DB, sinks []notify.Sink, o notify.Options) (b *notify.Outbox, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			b, err = nil, fmt.Errorf("read %s: %v", db.Path(), p)
+		}
+	}()
+	return notify.NewOutbox(db, sinks, o)
+}
+
+// renderText is the whole diagnosis of a notice. Its inputs are known by name
+// only, which is what positions are shown with.
+func renderText(cat *matcher.Catalog, n notify.Notice) string {
+	var b strings.Builder
+	doc := matcher.Document{Schema: matcher.Schema, Tool: matcher.Tool{Version: version(), Catalog: cat.Revision}, Incidents: []matcher.Incident{n.Incident}}
+	for _, name := range n.Sources {
+		doc.Inputs = append(doc.Inputs, matcher.Input{Name: name})
+	}
+	if err := report.Text(&b, doc, report.Options{Width: 78, Titles: titles(cat)}); err != nil {
+		return n.Incident.Verdict.Summary
+	}
+	return b.String()
+}
+
+// run follows until ctx ends, then stops in order within 10 s.
+func (s *service) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// A second signal ends the process at once.
+	defer context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	s.daemon.Retry()
+	done := make(chan error, 1)
+	go func() { done <- s.follower.Run(ctx) }()
+	s.log.Info("following", "paths", len(s.cfg.Paths), "journals", len(s.cfg.Journals), "state_dir", s.cfg.StateDir, "version", version())
+	s.systemd.ready(s.statusLine())
+	tick := time.NewTicker(s.systemd.interval())
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return errors.Join(err, s.stop())
+		case <-hup:
+			s.reload()
+		case <-tick.C:
+			s.daemon.Retry()
+			// The watchdog is fed only while the reading loops make progress.
+			if beat := s.follower.Beat(); beat.IsZero() || time.Since(beat) < 20*time.Second {
+				s.systemd.alive(s.statusLine())
+			}
+		}
+	}
+}
+
+func (s *service) statusLine() string {
+	waiting := 0
+	all := s.follower.State()
+	for _, st := range all {
+		if st.Status != tailer.StatusFollowing && st.Status != tailer.StatusReading {
+			waiting++
+		}
+	}
+	return fmt.Sprintf("following %d sources, %d waited for, %d lines read, %d notices queued", len(all)-waiting, waiting, s.daemon.Metrics().Lines(), s.outbox.Pending())
+}
+
+// reload takes the paths of a changed configuration; a bad one is told and the
+// old one stays. All else is that of the start.
+func (s *service) reload() {
+	s.systemd.reloading()
+	defer func() { s.systemd.ready(s.statusLine()) }()
+	if s.again == nil {
+		s.log.Warn("reload: there is no configuration file")
+		return
+	}
+	next, err := s.again()
+	if err != nil {
+		s.log.Error("reload: the configuration is bad, the old one stays", "error", err.Error())
+		return
+	}
+	if err := s.follower.SetPaths(next.Paths); err != nil {
+		s.log.Error("reload: the old paths stay", "error", err.Error())
+		return
+	}
+	s.cfg.Paths = next.Paths
+	if !reflect.DeepEqual(next, s.cfg) {
+		s.log.Warn("reload: only the paths are taken, what else has changed needs a restart")
+	}
+	s.log.Info("reloaded", "paths", len(next.Paths))
+}
+
+// stop writes the checkpoint and gives the sinks a few seconds.
+func (s *service) stop() error {
+	s.systemd.stopping()
+	s.daemon.Retry()
+	err := errors.Join(s.follower.Flush(), s.release())
+	if err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	s.log.Info("stopped")
+	return nil
+}
+
+// release closes what build has opened.
+func (s *service) release() error {
+	var err error
+	if s.web != nil {
+		s.web.close()
+	}
+	if s.outbox != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
+		defer cancel()
+		if late := s.outbox.Close(ctx); late != nil {
+			s.log.Warn("notices stay queued for the next start", "error", late.Error())
+		}
+	}
+	if s.db != nil {
+		err = errors.Join(err, s.db.Close())
+	}
+	if s.spool != "" {
+		err = errors.Join(err, os.RemoveAll(filepath.Clean(s.spool)))
+	}
+	return err
+}
