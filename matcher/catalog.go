@@ -1,21 +1,21 @@
 package matcher
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"maps"
 	"path"
-	"sort"
+	"reflect"
+	"slices"
 	"strings"
+	"syscall"
 
 	"diagnose/matcher/catalog"
 
 	"github.com/hashicorp/go-multierror"
-	"go.yaml.in/yaml/v3"
 )
 
 // Catalog is the loaded knowledge.
@@ -28,8 +28,11 @@ type Catalog struct {
 	Clashes []string
 
 	byID     map[string]*Entry
+	replaced map[string]*Entry
 	remedies map[string]RemedySpec
 	doNots   map[string]DoNotSpec
+	// sharedOrder are the ids of the shared steps as the file has them.
+	sharedOrder []string
 }
 
 // shared is the file of steps that several entries use.
@@ -44,47 +47,104 @@ const sharedFile = "shared.yaml"
 func EmbeddedCatalog() (*Catalog, error) { return LoadCatalog(catalog.FS) }
 
 // LoadCatalog reads the entries of each file system in turn; a later one
-// replaces entries of an earlier one by id. All problems come back at once, as
-// "file:line: reason"; the entries that are sound are loaded even so, so that
-// a bad overlay does not take the rest away.
+// replaces entries of an earlier one by id. All problems come back at once in a
+// multierror, each as "DIR/file:line: reason"; the entries that are sound are
+// loaded even so, and the shipped one stays where its replacement is refused,
+// so that a bad overlay does not take the rest away.
 func LoadCatalog(dirs ...fs.FS) (*Catalog, error) {
-	c := &Catalog{byID: map[string]*Entry{}, remedies: map[string]RemedySpec{}, doNots: map[string]DoNotSpec{}}
+	c := &Catalog{byID: map[string]*Entry{}, replaced: map[string]*Entry{}, remedies: map[string]RemedySpec{}, doNots: map[string]DoNotSpec{}}
 	var problems *multierror.Error
 	sum := sha256.New()
 	for n, dir := range dirs {
-		names, err := fs.Glob(dir, "*.yaml")
-		if err != nil {
-			return nil, fmt.Errorf("list catalogue: %w", err)
-		}
-		sort.Strings(names)
+		names, errs := entryFiles(dir)
+		problems = multierror.Append(problems, errs...)
 		for _, name := range names {
 			data, err := fs.ReadFile(dir, name)
 			if err != nil {
-				problems = multierror.Append(problems, fmt.Errorf("read %s: %w", name, err))
+				problems = multierror.Append(problems, fmt.Errorf("read %s: %w", path.Join(dirName(dir), name), err))
 				continue
 			}
 			sum.Write([]byte(name))
 			sum.Write(data)
-			for _, p := range c.loadFile(name, data, n) {
-				problems = multierror.Append(problems, p)
-			}
+			problems = multierror.Append(problems, c.loadFile(path.Join(dirName(dir), name), data, n)...)
 		}
 	}
 	c.Revision = hex.EncodeToString(sum.Sum(nil))[:8]
-	for _, e := range c.byID {
-		for _, p := range c.checkUses(e) {
-			problems = multierror.Append(problems, p)
-			delete(c.byID, e.ID)
+	problems = multierror.Append(problems, c.settle()...)
+	problems.ErrorFormat = oneLineEach
+	return c, problems.ErrorOrNil()
+}
+
+// settle takes entries out that do not fit to the others, and orders the rest.
+func (c *Catalog) settle() []error {
+	var errs []error
+	for _, id := range slices.Sorted(maps.Keys(c.byID)) {
+		e := c.byID[id]
+		found := c.checkUses(e)
+		if len(found) == 0 {
+			continue
+		}
+		errs = append(errs, found...)
+		delete(c.byID, id)
+		if old := c.replaced[id]; old != nil && len(c.checkUses(old)) == 0 {
+			c.byID[id] = old
+			c.Clashes = slices.DeleteFunc(c.Clashes, func(s string) bool { return s == id })
 		}
 	}
-	for _, e := range c.byID {
-		c.Entries = append(c.Entries, e)
+	for _, id := range slices.Sorted(maps.Keys(c.byID)) {
+		c.Entries = append(c.Entries, c.byID[id])
 	}
-	sort.Slice(c.Entries, func(i, j int) bool { return c.Entries[i].ID < c.Entries[j].ID })
-	if problems != nil {
-		problems.ErrorFormat = oneLineEach
+	return errs
+}
+
+// entryFiles lists the files of a directory that are read, in order. A
+// directory that gives none is surely a mistake.
+func entryFiles(dir fs.FS) ([]string, []error) {
+	at := orWords(dirName(dir), "the catalogue")
+	list, err := fs.ReadDir(dir, ".")
+	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		return nil, []error{fmt.Errorf("%s is a file; give the directory", at)}
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, []error{fmt.Errorf("%s does not exist", at)}
+	case err != nil:
+		return nil, []error{fmt.Errorf("list catalogue: %w", err)}
 	}
-	return c, problems.ErrorOrNil()
+	var names []string
+	var errs []error
+	for _, f := range list {
+		switch base, ext := strings.TrimSuffix(f.Name(), path.Ext(f.Name())), path.Ext(f.Name()); {
+		case f.IsDir():
+		case ext == ".yaml":
+			names = append(names, f.Name())
+		case ext == ".yml":
+			errs = append(errs, fmt.Errorf("%s is not read; name it %s.yaml", path.Join(dirName(dir), f.Name()), base))
+		}
+	}
+	if len(names)+len(errs) == 0 {
+		errs = append(errs, fmt.Errorf("no *.yaml in %s", at))
+	}
+	return names, errs
+}
+
+// dirName is the directory of a file system made by os.DirFS, which is that
+// text; any other has none.
+func dirName(dir fs.FS) string {
+	if v := reflect.ValueOf(dir); v.Kind() == reflect.String {
+		return v.String()
+	}
+	return ""
+}
+
+// Overlaid counts the entries that come from a later directory than the first.
+func (c *Catalog) Overlaid() int {
+	n := 0
+	for _, e := range c.Entries {
+		if e.layer > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 func oneLineEach(errs []error) string {
@@ -96,12 +156,19 @@ func oneLineEach(errs []error) string {
 }
 
 func (c *Catalog) loadFile(name string, data []byte, layer int) []error {
+	src := &source{name: name}
 	if path.Base(name) == sharedFile {
 		var s shared
-		if errs := decodeStrict(name, data, &s); errs != nil {
+		if errs := src.decode(data, &s); errs != nil {
 			return errs
 		}
+		if s.check(src); len(src.errs) > 0 {
+			return src.errs
+		}
 		for _, r := range s.Remedies {
+			if _, taken := c.remedies[r.ID]; !taken {
+				c.sharedOrder = append(c.sharedOrder, r.ID)
+			}
 			c.remedies[r.ID] = r
 		}
 		for id, d := range s.DoNot {
@@ -109,101 +176,19 @@ func (c *Catalog) loadFile(name string, data []byte, layer int) []error {
 		}
 		return nil
 	}
-	e := &Entry{file: name}
-	if errs := decodeStrict(name, data, e); errs != nil {
+	e := &Entry{file: name, layer: layer, source: src}
+	if errs := src.decode(data, e); errs != nil {
 		return errs
 	}
-	if errs := e.check(name); errs != nil {
-		return errs
+	if e.check(src); len(src.errs) > 0 {
+		return src.errs
 	}
 	if old := c.byID[e.ID]; old != nil {
-		if layer == 0 {
-			return []error{fmt.Errorf("%s:1: id %q is taken by %s", name, e.ID, old.file)}
-		}
 		c.Clashes = append(c.Clashes, e.ID)
+		c.replaced[e.ID] = old
 	}
 	c.byID[e.ID] = e
 	return nil
-}
-
-// decodeStrict decodes with unknown keys refused and turns yaml's list of
-// problems into "file:line: reason".
-func decodeStrict(name string, data []byte, into any) []error {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	dec.KnownFields(true)
-	err := dec.Decode(into)
-	if err == nil || errors.Is(err, io.EOF) && len(bytes.TrimSpace(data)) == 0 {
-		if err != nil {
-			return []error{fmt.Errorf("%s:1: the file is empty", name)}
-		}
-		return nil
-	}
-	var typed *yaml.TypeError
-	if errors.As(err, &typed) {
-		out := make([]error, len(typed.Errors))
-		for i, m := range typed.Errors {
-			out[i] = fmt.Errorf("%s:%s", name, strings.TrimPrefix(m, "line "))
-		}
-		return out
-	}
-	msg := strings.TrimPrefix(err.Error(), "yaml: ")
-	return []error{fmt.Errorf("%s:%s", name, strings.TrimPrefix(msg, "line "))}
-}
-
-// check finds what decoding cannot: missing parts and impossible values.
-func (e *Entry) check(name string) []error {
-	var errs []error
-	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s:1: "+format, append([]any{name}, args...)...))
-	}
-	if e.ID == "" || e.ID+".yaml" != path.Base(name) {
-		bad("id %q does not name the file", e.ID)
-	}
-	if e.Role == "" {
-		e.Role = "failure"
-	}
-	switch e.Role {
-	case "failure", "observation", "benign", "explain":
-	default:
-		bad("role %q is none of failure, observation, benign, explain", e.Role)
-	}
-	if e.Role != "benign" && e.Class != "unknown" && FamilyOf(e.Class) == "unknown" {
-		bad("class %q is not one of the classes", e.Class)
-	}
-	if e.Title == "" || e.Explain == "" {
-		bad("title and explain are needed")
-	}
-	if e.Role != "explain" && len(e.Match.Signatures) == 0 {
-		bad("a signature is needed")
-	}
-	for i, s := range e.Match.Signatures {
-		if len(s.FramesAny)+len(s.FramesAll)+len(s.Exceptions)+len(s.Texts)+len(s.TextsAll)+len(s.Forms) == 0 {
-			bad("signature %d has no frame, exception, text or form", i+1)
-		}
-		if s.Confidence <= 0 || s.Confidence > 1 {
-			bad("signature %d: confidence %v is not in (0, 1]", i+1, s.Confidence)
-		}
-		switch s.On {
-		case "", "exception", "line", "raw", "kernel", "any":
-		default:
-			bad("signature %d: on %q is none of exception, line, raw, kernel, any", i+1, s.On)
-		}
-		if s.On != "" && s.On != "exception" && len(s.Texts)+len(s.TextsAll) == 0 {
-			bad("signature %d: a line needs a literal text", i+1)
-		}
-	}
-	for i, v := range e.Versions {
-		if v.State != "affected" && v.State != "fixed" {
-			bad("versions %d: state %q is neither affected nor fixed", i+1, v.State)
-		}
-	}
-	if e.Role == "failure" && (len(e.Remedies) == 0 || e.Summary.Empty()) {
-		bad("a failure needs a summary and at least one remedy")
-	}
-	if e.Role != "explain" && !e.hasSamples() {
-		bad("a sample that matches and a near miss that does not are needed")
-	}
-	return errs
 }
 
 func (e *Entry) hasSamples() bool {
@@ -214,19 +199,25 @@ func (e *Entry) hasSamples() bool {
 	return yes && no
 }
 
+// checkUses holds an entry against the others and the shared steps.
 func (c *Catalog) checkUses(e *Entry) []error {
-	var errs []error
-	for _, r := range e.Remedies {
+	src := &source{name: e.file, root: e.source.root}
+	for i, r := range e.Remedies {
 		if _, ok := c.remedies[r.Use]; r.Use != "" && !ok {
-			errs = append(errs, fmt.Errorf("%s:1: remedy %q is not in %s", e.file, r.Use, sharedFile))
+			src.bad(src.line("remedies", i, "use"), "remedy %q is not in %s", r.Use, sharedFile)
 		}
 	}
-	for _, d := range e.DoNot {
+	for i, d := range e.DoNot {
 		if _, ok := c.doNots[d.Use]; d.Use != "" && !ok {
-			errs = append(errs, fmt.Errorf("%s:1: do_not %q is not in %s", e.file, d.Use, sharedFile))
+			src.bad(src.line("do_not", i, "use"), "do_not %q is not in %s", d.Use, sharedFile)
 		}
 	}
-	return errs
+	for i, a := range e.Also {
+		if o := c.byID[strings.ToLower(a)]; o != nil && o.ID != e.ID {
+			src.bad(src.line("also", i), "also: %q is the id of %s", a, o.file)
+		}
+	}
+	return src.errs
 }
 
 // Entry gives a mechanism by its id or one of its other names, nil if there is

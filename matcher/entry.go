@@ -48,7 +48,9 @@ type Entry struct {
 	Refs         []string     `yaml:"refs"`
 	Samples      []Sample     `yaml:"samples"`
 
-	file string
+	file   string
+	layer  int     // the directory it comes from: 0 ships
+	source *source // for the lines of what is wrong
 }
 
 // Match tells how an entry is recognised: any of its signatures, unless a veto
@@ -86,7 +88,7 @@ type Signature struct {
 	Forms []string `yaml:"forms"`
 	// Levels are those of an On: line record.
 	Levels []string `yaml:"levels"`
-	// Phase is startup or runtime, empty for any.
+	// Phase is startup, runtime or shutdown, empty for any.
 	Phase string `yaml:"phase"`
 	// Requires must be known to be true.
 	Requires *Condition `yaml:"requires"`

@@ -315,7 +315,7 @@ func (w *wording) excludeOthers(rule ruleFunc) {
 	}
 	at := s.facts["tried"].at
 	if others == 0 && x < math.Max(minMargin, 0.02*total) {
-		rule("other_process", at, "the message names no other process, and total less free less this process leaves %s", SizeText(int64(x)))
+		rule("other_process", at, "total less free less this process leaves %s: there is no room for another process", SizeText(int64(x)))
 	} else if others >= math.Max(minMargin/2, 0.01*total) {
 		w.contribute("other_process", at, "other processes hold %s on this GPU", SizeText(int64(others)))
 	}

@@ -63,6 +63,12 @@ type Scope interface {
 	Lookup(name string) Value
 }
 
+// noFacts is a scope in which every name is unknown.
+type noFacts struct{}
+
+// Lookup implements Scope.
+func (noFacts) Lookup(string) Value { return Value{} }
+
 // functions that expressions may call, with their number of arguments (-1: any).
 var functions = map[string]int{
 	"min": -1, "max": -1, "floor": 1, "ceil": 1, "pow2": 1, "known": 1,
@@ -194,7 +200,12 @@ func checkBinary(x *ast.BinaryExpr) (kind, error) {
 	}
 	need, gives := numberKind, numberKind
 	switch x.Op {
-	case token.ADD, token.SUB, token.MUL, token.QUO:
+	case token.ADD, token.SUB, token.MUL:
+	case token.QUO:
+		// With no fact at all only a constant has a value.
+		if v, known := eval(x.Y, noFacts{}).Float(); known && v == 0 {
+			return 0, fmt.Errorf("a division by zero")
+		}
 	case token.LSS, token.LEQ, token.GTR, token.GEQ:
 		gives = boolKind
 	case token.LAND, token.LOR:

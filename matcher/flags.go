@@ -74,8 +74,8 @@ func flagNote(s *scope, set map[string]string) string {
 	return "The log does not tell its release: " + strings.Join(notes, "; ") + "."
 }
 
-// foreign tells whether a text tells a user of SGLang to touch a flag of vLLM.
-func foreign(s *scope, text string) bool {
+// foreignFlag tells whether a text tells a user of SGLang to touch a flag of vLLM.
+func foreignFlag(s *scope, text string) bool {
 	return s.facts["engine"].text == "sglang" && namesVLLMFlag(text)
 }
 

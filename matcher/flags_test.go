@@ -41,13 +41,44 @@ func TestFlagGatesInCatalogue(t *testing.T) {
 			r = cat.remedy(r)
 			for flag := range r.Set {
 				rel, ok := flagReleases[flag]
-				if !ok || e.ID == "kv-pinned-too-large" || strings.HasPrefix(e.ID, "flashinfer-workspace") {
-					continue // the log itself shows the flag, or its feature
+				if !ok || e.ID == "kv-pinned-too-large" {
+					continue // the log itself shows the flag
 				}
 				if r.When == nil || !strings.Contains(r.When.String(), "version_in(") {
 					t.Errorf("%s: %q sets %s (from %s on) under any version", e.ID, r.ID, flag, rel.since)
 				}
 			}
+		}
+	}
+}
+
+// TestSGLangsOwnFlags: a user of SGLang is told of SGLang's flags alone.
+func TestSGLangsOwnFlags(t *testing.T) {
+	cat := embedded(t)
+	const logits = `  File "/usr/local/lib/python3.12/dist-packages/sglang/srt/layers/attention/dsa/dsa_indexer_kpool.py", line 998, in _get_topk_ragged_kpool_plan
+tvm.error.InternalError: CUDA out of memory. Tried to allocate 73.65 GiB.
+`
+	full := strings.Repeat("[2025-12-12 12:00:00 TP0] Decode batch, #running-req: 6, #token: 1920, token usage: 0.94, cuda graph: True, gen throughput (token/s): 446.45, #queue-req: 5,\n", 5)
+	for name, log := range map[string]string{"logits": logits, "pool": full} {
+		incidents, observations := diagnoseLog(cat, []byte(log), Options{})
+		all := append(incidents, observations...)
+		if len(all) != 1 {
+			t.Fatalf("%s: %d incidents and observations", name, len(all))
+		}
+		in, own := all[0], false
+		for _, r := range in.Remedies {
+			own = own || strings.Contains(r.Title+r.Why, "--mem-fraction-static")
+			if namesVLLMFlag(r.Title + r.Why) {
+				t.Errorf("%s: %q names a flag of vLLM", name, r.Title)
+			}
+		}
+		for _, d := range in.DoNot {
+			if namesVLLMFlag(d.Change + d.Because) {
+				t.Errorf("%s: do not %q names a flag of vLLM", name, d.Change)
+			}
+		}
+		if !own {
+			t.Errorf("%s: no step names SGLang's flag", name)
 		}
 	}
 }
@@ -66,7 +97,7 @@ func TestFlagNote(t *testing.T) {
 		t.Error("0.10.1 has no --kv-cache-memory-bytes")
 	}
 	s.set("engine", Text("sglang"), Established)
-	if !foreign(s, "raise --gpu-memory-utilization") || foreign(s, "lower --mem-fraction-static") {
+	if !foreignFlag(s, "raise --gpu-memory-utilization") || foreignFlag(s, "lower --mem-fraction-static") {
 		t.Error("SGLang's flags are confused with vLLM's")
 	}
 }

@@ -117,6 +117,20 @@ func (t *Tracker) Forget(done func(run string) bool) {
 	t.runs = keep
 }
 
+// Consequences lists what a run said of a failure that need not be in reach.
+func (t *Tracker) Consequences(run string) []Consequence {
+	var out []Consequence
+	for _, r := range t.runs {
+		if t.key(r) != run {
+			continue
+		}
+		for _, c := range r.consq.sorted() {
+			out = append(out, Consequence{Kind: c.kind, What: c.what, Count: c.n, At: atOf(c.at)})
+		}
+	}
+	return out
+}
+
 // Held counts the runs that the tracker still holds.
 func (t *Tracker) Held() int { return len(t.runs) }
 

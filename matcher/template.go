@@ -45,6 +45,16 @@ func parseParts(s string, groups bool) ([]part, error) {
 		if groups {
 			group = strings.Index(s, "[[")
 		}
+		text := s
+		if first := earlier(open, group); first >= 0 {
+			text = s[:first]
+		}
+		if strings.Contains(text, "]]") {
+			return nil, fmt.Errorf("template: ]] without [[")
+		}
+		if !groups && strings.Contains(text, "[[") {
+			return nil, fmt.Errorf("template: [[ within [[ ]]")
+		}
 		if open < 0 && group < 0 {
 			return append(parts, part{text: s}), nil
 		}
@@ -80,6 +90,14 @@ func parseParts(s string, groups bool) ([]part, error) {
 		s = s[open+end+1:]
 	}
 	return parts, nil
+}
+
+// earlier is the smaller of two offsets of which either may be -1 for none.
+func earlier(a, b int) int {
+	if a < 0 || b >= 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // UnmarshalYAML compiles the template and keeps its line for errors.

@@ -312,7 +312,7 @@ peak_of_long_line() {
 	within 30 listed '/long\.log' || return 1
 	max=$(property MemoryMax) hwm=$(($(awk '/^VmHWM/ {print $2}' "/proc/$p/status") * 1024))
 	echo $((hwm / 1000000)) MB of $((max / 1000000)) MB >"$work/peak"
-	rm -f "$logs/long.log" "$work/line"
+	rm -f "$work/line"
 	[ $hwm -lt "$max" ] || { cat "$work/peak" && return 1; }
 }
 
@@ -400,6 +400,7 @@ upgrade_keeps() {
 
 removal_keeps() {
 	inside dpkg -r diagnose || return 1
+	! inside systemctl is-enabled diagnose 2>/dev/null || return 1
 	[ ! -e "$root/usr/bin/diagnose" ] && [ -z "$(pgrep -x diagnose | while read -r p; do [ "/proc/$p/root" -ef "$root" ] && echo "$p"; done)" ] || return 1
 	[ "$(opened)" -gt 0 ] && told_once && ls "$root/var/lib/private/diagnose"/* && [ -e "$root/etc/diagnose/config.yaml" ]
 }
@@ -518,6 +519,7 @@ without_boot() {
 
 make_root
 echo node17 >"$root/etc/hostname"
+inside dpkg -P diagnose >/dev/null 2>&1 # of a run that was interrupted
 rm -rf "$root/var/lib/private/diagnose" "$root/etc/systemd/system/diagnose.service.d" "$root"/var/log/journal/* "$root/root/received" "$logs"
 check "the packages are built" eval 'deb 0.0.1 && deb 0.0.2'
 if [ -n "${NO_BOOT:-}" ]; then

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"unicode"
@@ -105,7 +106,15 @@ func TestSizeText(t *testing.T) {
 		{147712, "144.25 KiB"},
 		{410368, "400.75 KiB"},
 		{791800709, "755.12 MiB"},
+		// The unit is carried where the decimals round up to 1024.
+		{1024*1024 - 6, "1023.99 KiB"},
+		{1024*1024 - 5, "1.00 MiB"},
 		{1<<20 - 1, "1.00 MiB"},
+		{1 << 20, "1.00 MiB"},
+		{-1 << 20, "-1.00 MiB"},
+		{1<<30 - 5243, "1023.99 MiB"},
+		{1<<30 - 5242, "1.00 GiB"},
+		{-(1<<30 - 1), "-1.00 GiB"},
 		{1<<30 - 1, "1.00 GiB"},
 		{1 << 30, "1.00 GiB"},
 		{6871947674, "6.40 GiB"},
@@ -219,6 +228,32 @@ func TestHeadline(t *testing.T) {
 		i := matcher.Incident{Verdict: matcher.Verdict{Family: c.family, Class: c.class, Mechanism: c.mechanism}, Root: matcher.Root{Kind: c.kind}}
 		if got := report.Headline(i, c.title); got != c.want {
 			t.Errorf("Headline(%s/%s/%s) = %q, want %q", c.family, c.class, c.kind, got, c.want)
+		}
+	}
+}
+
+// TestEarlierFailed: each form for a reader counts the runs that were left out.
+func TestEarlierFailed(t *testing.T) {
+	for _, c := range []struct {
+		inputs, earlier int
+		want            string
+	}{
+		{1, 0, ""},
+		{1, 1, "1 earlier failed run in this log: --all tells it"},
+		{1, 2, "2 earlier failed runs in this log: --all tells them"},
+		{2, 1200, "1,200 earlier failed runs in these logs: --all tells them"},
+	} {
+		d := matcher.Document{Inputs: make([]matcher.Input, c.inputs)}
+		for name, write := range map[string]func(io.Writer, matcher.Document, report.Options) error{
+			"text": report.Text, "markdown": report.Markdown, "html": report.HTML,
+		} {
+			var b strings.Builder
+			if err := write(&b, d, report.Options{EarlierFailed: c.earlier}); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.String(); c.want == "" && strings.Contains(got, "earlier failed") || !strings.Contains(got, c.want) {
+				t.Errorf("%s, %d inputs, %d runs: no %q in\n%s", name, c.inputs, c.earlier, c.want, got)
+			}
 		}
 	}
 }

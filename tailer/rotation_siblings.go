@@ -82,7 +82,16 @@ func openCandidates(names []string) []*candidate {
 		}
 		all = append(all, c)
 	}
-	return all
+	// Being compressed: one text under two names.
+	return slices.DeleteFunc(all, func(c *candidate) bool {
+		twin := slices.ContainsFunc(all, func(o *candidate) bool {
+			return o != nil && o != c && (o.name+".gz" == c.name || o.name+".zst" == c.name)
+		})
+		if twin {
+			closeCandidates([]*candidate{c})
+		}
+		return twin
+	})
 }
 
 func stillThere(all []*candidate) bool {

@@ -62,11 +62,20 @@ func (s *stream) keep(e parser.Event) {
 	s.dirty = true
 }
 
-// trimHeads drops the heads of runs that the tracker has forgotten.
+// trimHeads drops the heads of runs that the tracker has forgotten and that a
+// restart would not read again.
 func (s *stream) trimHeads(held map[parser.Pos]bool) {
-	n := len(s.heads)
-	s.heads = slices.DeleteFunc(s.heads, func(h *runHead) bool { return !held[h.start] })
-	s.dirty = s.dirty || len(s.heads) != n
+	keep := s.heads[:0]
+	for i, h := range s.heads {
+		past := slices.ContainsFunc(s.heads[i+1:], func(n *runHead) bool { return !s.committed.Before(n.start) })
+		if held[h.start] || !past {
+			keep = append(keep, h)
+		} else {
+			s.dirty = true
+		}
+	}
+	clear(s.heads[len(keep):])
+	s.heads = keep
 }
 
 // runStart is what is known of the runs at one position.

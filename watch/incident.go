@@ -19,9 +19,10 @@ type liveRun struct {
 	record *Record
 	closed bool
 	// earlier tells that the record is of an earlier life, and ended that it was
-	// closed then; base is what it had counted.
+	// closed then; base is what it had counted, up to the place counted.
 	earlier, ended bool
 	base           []matcher.Consequence
+	counted        place
 	// mute is set where the incident's file cannot be read, or belongs to
 	// another log: it was told.
 	mute bool
@@ -48,13 +49,18 @@ func (s *stream) pinned(r *liveRun, now time.Time) bool {
 	case r.record == nil:
 		return !r.closed && now.Sub(r.lastSaw) < s.d.opt.LookBack
 	}
-	return !r.closed || r.told != r.changed
+	// What comes soon after can belong to it, and a record that was read as it
+	// stood can grow: with the whole crash in reach both are read right.
+	return !r.closed || r.told != r.changed || now.Sub(r.lastSaw) < s.d.opt.CloseAfter
 }
 
 // look decides for every run whether there is something to tell. final is the
 // end of the log: nothing more is waited for.
 func (s *stream) look(now time.Time, final bool) {
 	s.rest(now)
+	if now.Sub(s.lastInput) >= s.d.opt.Quiet || final {
+		s.peek() // a crash can be one record, and nobody is left to write another
+	}
 	states := s.t.Live(nil)
 	s.note(states, now)
 	due := map[string]bool{}
@@ -167,7 +173,7 @@ func (s *stream) adopt(r *liveRun, id string) {
 	}
 	r.record, r.earlier, r.ended = &record, true, record.Closed != nil
 	r.closed = r.ended
-	r.base = slices.Clone(record.Incident.Consequences)
+	r.base, r.counted = slices.Clone(record.Incident.Consequences), record.Counted
 }
 
 // due tells whether a run's failure should be worded now. The first telling
@@ -190,6 +196,9 @@ func (s *stream) due(r *liveRun, l matcher.Live, now time.Time, final bool) bool
 func (s *stream) tell(r *liveRun, l matcher.Live, now time.Time, final bool) {
 	r.told, r.worded = r.changed, now
 	if len(l.Incidents) == 0 {
+		if r.record != nil && r.ended {
+			s.count(r, s.t.Consequences(l.Run), now)
+		}
 		return // nothing came of it so far
 	}
 	in := l.Incidents[0]
@@ -267,24 +276,31 @@ func (s *stream) place0() place {
 // stays.
 func (s *stream) update(r *liveRun, in matcher.Incident, now time.Time) {
 	old := &r.record.Incident
-	root, printed := in.ID, in.PrintedTime()
-	var sources []string
-	if r.earlier && r.ended && root != r.record.Root || consequenceOnly(in) && !consequenceOnly(*old) {
-		// After a restart of the daemon only the end of a crash may be in reach:
-		// its consequences are counted, the diagnosis stays.
-		merged := *old
-		merged.Consequences = s.mergeConsequences(r, in.Consequences)
-		in, root, printed, sources = merged, r.record.Root, r.record.Printed, r.record.Sources
-	} else {
-		in.ID, in.Status, in.RecurrenceOf, in.Occurrences, in.Followup = old.ID, old.Status, old.RecurrenceOf, old.Occurrences, old.Followup
-		in.Evidence = append(in.Evidence, r.record.Added...)
-		sources = s.localize(&in)
+	if r.ended && in.ID != r.record.Root || consequenceOnly(in) && !consequenceOnly(*old) {
+		s.count(r, in.Consequences, now)
+		return
 	}
+	root, printed := in.ID, in.PrintedTime()
+	in.ID, in.Status, in.RecurrenceOf, in.Occurrences, in.Followup = old.ID, old.Status, old.RecurrenceOf, old.Occurrences, old.Followup
+	in.Evidence = append(in.Evidence, r.record.Added...)
+	sources := s.localize(&in)
 	if same(*old, in) {
 		return
 	}
 	r.record.Incident, r.record.Updated, r.record.Sources = in, now, sources
 	r.record.Root, r.record.Printed, r.record.Counted = root, printed, s.place0()
+	s.publish(r, eventUpdated, now)
+}
+
+// count adds consequences to an incident whose crash is not in reach: the
+// diagnosis stays.
+func (s *stream) count(r *liveRun, more []matcher.Consequence, now time.Time) {
+	in := r.record.Incident
+	in.Consequences = s.mergeConsequences(r, more)
+	if same(r.record.Incident, in) {
+		return
+	}
+	r.record.Incident, r.record.Updated, r.record.Counted = in, now, s.place0()
 	s.publish(r, eventUpdated, now)
 }
 
@@ -306,7 +322,7 @@ func (s *stream) mergeConsequences(r *liveRun, more []matcher.Consequence) []mat
 		case i < 0:
 			c.At = nil // its line is in no source of the record
 			out = append(out, c)
-		case s.beyond(c.At, r.record.Counted, r):
+		case s.beyond(c.At, r):
 			out[i].Count += c.Count
 		default:
 			out[i].Count = max(out[i].Count, c.Count)
@@ -315,17 +331,13 @@ func (s *stream) mergeConsequences(r *liveRun, more []matcher.Consequence) []mat
 	return out
 }
 
-// beyond tells whether a position was not read yet when an earlier life had
-// come to a place.
-func (s *stream) beyond(at *matcher.At, counted place, r *liveRun) bool {
-	if at == nil || at.Offset == nil {
-		return false
-	}
-	if !r.earlier {
+// beyond tells whether a position had not been read yet in the earlier life.
+func (s *stream) beyond(at *matcher.At, r *liveRun) bool {
+	if !r.earlier || at == nil || at.Offset == nil {
 		return false
 	}
 	ref := s.sources.ref(at.Source)
-	return ref.Device != counted.Device || ref.Inode != counted.Inode || ref.Inode == 0 || *at.Offset >= counted.Offset
+	return ref.Inode == 0 || ref.Device != r.counted.Device || ref.Inode != r.counted.Inode || *at.Offset >= r.counted.Offset
 }
 
 // same compares two states by what they say; where it stands differs from one

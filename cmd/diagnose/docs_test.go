@@ -85,11 +85,16 @@ func TestReadmeCommands(t *testing.T) {
 				continue
 			}
 			seen++
-			if !slices.ContainsFunc(ran, func(l string) bool {
+			// In a script a redirection is a copy in the next line.
+			command, target, redirected := strings.Cut(command, " > ")
+			at := slices.IndexFunc(ran, func(l string) bool {
 				l, _, _ = strings.Cut(l, " &")
 				return (strings.HasPrefix(l, "exits ") || strings.HasPrefix(l, "exec ")) && strings.HasSuffix(l, " diagnose "+command)
-			}) {
+			})
+			if at < 0 {
 				t.Errorf("readme.txtar does not run %q", "diagnose "+command)
+			} else if redirected && ran[at+1] != "cp stdout "+target {
+				t.Errorf("readme.txtar does not write %q to %s", "diagnose "+command, target)
 			}
 		}
 	}

@@ -134,3 +134,33 @@ func TestPercent(t *testing.T) {
 		}
 	}
 }
+
+func TestWindowOrder(t *testing.T) {
+	for _, c := range []struct {
+		since, until string
+		year         int
+		zone         string
+		ok           bool
+	}{
+		{"", "", 0, "", true},
+		{"11-30 03:00:00", "", 0, "", true},
+		{"11-30 02:00:00", "11-30 03:00:00", 0, "", true},
+		{"11-30 03:00:00", "11-30 03:00:00", 0, "", true},
+		{"11-30 03:00:01", "11-30 03:00:00", 0, "", false},
+		{"12-31 23:00:00", "01-01 01:00:00", 0, "", false}, // no printed time lies between
+		{"2026-12-31T23:00:00Z", "2027-01-01T01:00:00Z", 0, "", true},
+		{"2026-11-30T03:00:00+02:00", "2026-11-30T02:00:00Z", 0, "", true},
+		{"2026-11-30T03:00:00Z", "2026-11-30T02:00:00Z", 0, "", false},
+		{"2026-11-30T03:00:00Z", "11-30 02:00:00", 0, "", true}, // cannot be told
+		{"2026-11-30T03:00:00Z", "11-30 02:00:00", 2026, "UTC", false},
+		{"11-30 03:30:00", "2026-11-30T03:00:00Z", 2026, "Europe/Berlin", true},
+	} {
+		w, err := newWindow(c.since, c.until)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.check(c.year, c.zone); (err == nil) != c.ok {
+			t.Errorf("since %q until %q: %v", c.since, c.until, err)
+		}
+	}
+}

@@ -264,7 +264,9 @@ func TestWrappedEqualsPlain(t *testing.T) {
 		"vector": func(l string) string {
 			return collectedLine(`"source_type":"file","file":"/x","timestamp":"x","message":`, l, "")
 		},
-		"gcloud": func(l string) string { return collectedLine(`"insertId":"a","timestamp":"x","textPayload":`, l, `,"severity":"ERROR"`) },
+		"gcloud": func(l string) string {
+			return collectedLine(`"insertId":"a","timestamp":"x","textPayload":`, l, `,"severity":"ERROR"`)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var in []string
