@@ -210,6 +210,9 @@ func (r *run) victim(l *lineHit) parser.Process {
 
 func (t *Tracker) bestHit(r *run, f *failure, phase string) hit {
 	s := t.facts(r, []*failure{f}, f, phase)
+	if !s.facts["oom_form"].Known() {
+		s.setLaterOOM(r, f)
+	}
 	best := hit{}
 	for _, e := range t.cat.Entries {
 		if e.Role == "explain" || e.Role == "observation" {
@@ -241,7 +244,7 @@ func (t *Tracker) lineHolds(r *run, l *lineHit) bool {
 	if l.sig.Requires == nil && len(l.entry.Match.Vetoes) == 0 {
 		return true
 	}
-	s := t.facts(r, nil, nil, r.phaseAt(l.ev.At))
+	s := t.facts(r, r.failures, nil, r.phaseAt(l.ev.At))
 	for name, v := range l.vars {
 		s.facts[name] = fact{Value: v, grade: Established, at: []parser.Pos{l.ev.At}}
 	}
@@ -254,4 +257,21 @@ func (t *Tracker) lineHolds(r *run, l *lineHit) bool {
 		}
 	}
 	return true
+}
+
+// setLaterOOM tells a failure without an out-of-memory of its own which form
+// the same process named afterwards: NCCL says "out of memory" only while it
+// is torn down (vllm#18446).
+func (s *scope) setLaterOOM(r *run, f *failure) {
+	for _, other := range r.failures {
+		if other == f || r.proc(other.ev) != r.proc(f.ev) || !f.ev.At.Before(other.ev.At) {
+			continue
+		}
+		for i, m := range other.ooms {
+			if m != nil {
+				s.set("oom_form", Text(m.Form), Established, other.exs[i].At)
+				return
+			}
+		}
+	}
 }

@@ -45,11 +45,11 @@ samples:
 
 func TestCatalogErrorsNameFileAndLine(t *testing.T) {
 	for _, c := range []struct{ name, file, from, to, want string }{
-		{"an unknown key", "my-scratch.yaml", "title:", "titel: x\ntitle:", "my-scratch.yaml:3: field titel not found"},
-		{"a wrong type", "my-scratch.yaml", "confidence: 0.9", "confidence: much", "my-scratch.yaml:8: cannot unmarshal"},
+		{"an unknown key", "my-scratch.yaml", "title:", "titel: x\ntitle:", "my-scratch.yaml:3: unknown key \"titel\"; did you mean title?"},
+		{"a wrong type", "my-scratch.yaml", "confidence: 0.9", "confidence: much", "my-scratch.yaml:8: \"much\" is not a number"},
 		{"a bad expression", "my-scratch.yaml", "tokens_fit_pinned", "tokens_fit_pined", "my-scratch.yaml:12: expression \"tokens_fit_pined\": unknown name"},
 		{"a bad template", "my-scratch.yaml", "{tried|GiB}", "{tried|GB}", "my-scratch.yaml:9: template: unknown format"},
-		{"a class that is none", "my-scratch.yaml", "class: workspace", "class: workplace", `my-scratch.yaml:1: class "workplace" is not one of the classes`},
+		{"a class that is none", "my-scratch.yaml", "class: workspace", "class: workplace", `my-scratch.yaml:2: class "workplace" is not one of the classes`},
 		{"an id that is not the file's", "other.yaml", "", "", `other.yaml:1: id "my-scratch" does not name the file`},
 		{"no near miss", "my-scratch.yaml", "not: true, why: another error, ", "", "a near miss that does not are needed"},
 		{"not YAML", "my-scratch.yaml", "match:", "match: [", "my-scratch.yaml:"},
@@ -77,7 +77,7 @@ func TestOverlays(t *testing.T) {
 		"broken-one.yaml": {Data: []byte("id: broken-one\nnonsense: 1\n")},
 	}
 	cat, err := LoadCatalog(base, over)
-	if err == nil || !strings.Contains(err.Error(), "broken-one.yaml:2: field nonsense not found") {
+	if err == nil || !strings.Contains(err.Error(), "broken-one.yaml:2: unknown key \"nonsense\"") {
 		t.Errorf("error %v", err)
 	}
 	if len(cat.Entries) != 1 || cat.Entries[0].Title != "the site's own words" {
@@ -86,22 +86,42 @@ func TestOverlays(t *testing.T) {
 	if len(cat.Clashes) != 1 || cat.Clashes[0] != "my-scratch" {
 		t.Errorf("clashes %v", cat.Clashes)
 	}
-	if _, err := LoadCatalog(base, fstest.MapFS{}); err != nil {
-		t.Error(err)
+	if cat.Overlaid() != 1 {
+		t.Errorf("%d entries of the overlay", cat.Overlaid())
 	}
 }
 
-// A scaffold is an entry that loads and passes, so that an author begins green.
-func TestScaffoldPasses(t *testing.T) {
-	cat, err := LoadCatalog(fstest.MapFS{
-		"shared.yaml":    {Data: []byte("remedies:\n  - {id: lower-utilization, title: t, set: {--gpu-memory-utilization: util_fit}}\ndo_not:\n  raise-utilization: {change: c, because: b}\n")},
-		"new-thing.yaml": {Data: []byte(Scaffold("new-thing"))},
-	})
+// A scaffold is refused while its placeholders stand, each with its line, and
+// passes with nothing else replaced, so that an author begins close to green.
+func TestScaffold(t *testing.T) {
+	load := func(text string) (*Catalog, error) {
+		return LoadCatalog(fstest.MapFS{
+			"shared.yaml":    {Data: []byte("remedies:\n  - {id: lower-utilization, title: t, set: {--gpu-memory-utilization: util_fit}}\ndo_not:\n  raise-utilization: {change: c, because: b}\n")},
+			"new-thing.yaml": {Data: []byte(text)},
+		})
+	}
+	text := Scaffold("new-thing")
+	for _, w := range scaffoldWords {
+		if _, err := load(text); err == nil || !strings.Contains(err.Error(), "is the scaffold's placeholder: "+w.want) {
+			t.Errorf("%q is not refused: %v", w.text, err)
+		}
+		filled := map[string]string{"title: one line that a stranger understands": "title: scratch", "vllm#0]": "vllm#1]"}[w.text]
+		if filled == "" {
+			filled = "my_kernel"
+		}
+		text = strings.ReplaceAll(text, w.text, filled)
+	}
+	cat, err := load(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := cat.TestSamples(); err != nil {
 		t.Error(err)
+	}
+	// The formula that is offered in a comment holds as well.
+	text = strings.NewReplacer("# demand:", "demand:", "#   scales", "  scales", "#   source", "  source", "#   parts", "  parts", "#     - {name", "    - {name").Replace(text)
+	if _, err := load(text); err != nil || !strings.Contains(text, "\n    - {name: the tensor") {
+		t.Errorf("%v\n%s", err, text)
 	}
 }
 

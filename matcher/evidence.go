@@ -162,12 +162,23 @@ func (w *wording) sayMemory() {
 		if o, _ := s.num("others"); o == 0 && x < math.Max(minMargin, 0.02*total) {
 			self, _ := s.num("this_process")
 			w.say(Computed, at, fmt.Sprintf("%s - %s - %s = %s", gibs(total), gibs(free), gibs(self), gibs(x)),
-				"nobody else holds memory on this GPU: total less free less this process leaves %s", SizeText(int64(x)))
+				"nobody else holds memory on this GPU: total less free less this process leaves %s", w.s.difference(x, "total", "free"))
 		}
 	}
 	if n, ok := s.num("non_pytorch"); ok && n >= math.Max(3*minMargin, 0.05*total) {
 		w.say(Computed, at, "", "%s of this process lie outside PyTorch (CUDA context, NCCL, graphs, kernel libraries)", SizeText(int64(n)))
 	}
+}
+
+// difference prints what was computed from printed sizes no finer than they
+// were: two decimals of a GiB say nothing about single MiB.
+func (s *scope) difference(v float64, from ...string) string {
+	for _, name := range from {
+		if s.facts[name].eps >= 1<<20 {
+			return fmt.Sprintf("%.2f GiB", v/(1<<30))
+		}
+	}
+	return SizeText(int64(v))
 }
 
 func gibs(v float64) string { return fmt.Sprintf("%.2f", v/(1<<30)) }
@@ -315,7 +326,7 @@ func (w *wording) excludeOthers(rule ruleFunc) {
 	}
 	at := s.facts["tried"].at
 	if others == 0 && x < math.Max(minMargin, 0.02*total) {
-		rule("other_process", at, "total less free less this process leaves %s: there is no room for another process", SizeText(int64(x)))
+		rule("other_process", at, "total less free less this process leaves %s: there is no room for another process", s.difference(x, "total", "free"))
 	} else if others >= math.Max(minMargin/2, 0.01*total) {
 		w.contribute("other_process", at, "other processes hold %s on this GPU", SizeText(int64(others)))
 	}
@@ -332,11 +343,11 @@ func (w *wording) fragmentation(rule ruleFunc) {
 	}
 	at := s.facts["tried"].at
 	if u < short {
-		rule("fragmentation", at, "%s were reserved but unallocated, less than the missing %s: perfect packing would not have helped", SizeText(int64(u)), SizeText(int64(short)))
+		rule("fragmentation", at, "%s were reserved but unallocated, less than the missing %s: perfect packing would not have helped", SizeText(int64(u)), s.difference(short, "tried", "free"))
 		return
 	}
 	w.contribute("fragmentation", at, "%s were reserved by PyTorch but unallocated: in one piece they would have covered the missing %s. They remained after the allocator had given back what it could, so they lie between live tensors; it is an upper bound of what better packing could recover, and this holds in most out-of-memory messages without being the cause",
-		SizeText(int64(u)), SizeText(int64(short)))
+		SizeText(int64(u)), s.difference(short, "tried", "free"))
 }
 
 func (w *wording) nonPyTorch() {

@@ -2,6 +2,8 @@ package matcher
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -14,6 +16,11 @@ const pageWidth = 100
 // handbook. No line is longer than 100 characters, but for one long word.
 func ExplainText(c *Catalog, e *Entry) string {
 	p := page{figures: map[string]bool{}}
+	return p.entry(c, e)
+}
+
+// entry writes the whole page.
+func (p *page) entry(c *Catalog, e *Entry) string {
 	p.line("# " + e.ID)
 	p.para(e.Title + ".")
 	kind := fmt.Sprintf("Class %s, family %s", e.Class, FamilyOf(e.Class))
@@ -32,6 +39,9 @@ func ExplainText(c *Catalog, e *Entry) string {
 	p.section("What happens", e.Explain)
 	p.section("Mistaken for", e.Mistaken)
 	p.signatures(e)
+	if e.Applies != nil {
+		p.para("The code runs when: " + p.condition(e.Applies))
+	}
 	p.demand(e.Demand)
 	p.versions(e.Versions)
 	p.steps(c, e)
@@ -53,6 +63,16 @@ type page struct {
 	b strings.Builder
 	// figures are the names that the texts use for figures of a run.
 	figures map[string]bool
+	// chapter: the shared steps stand in a chapter of their own.
+	chapter bool
+}
+
+// condition shows an expression that decides whether something is printed.
+func (p *page) condition(c *Condition) string {
+	for _, n := range c.Names() {
+		p.figures[n] = true
+	}
+	return code(c)
 }
 
 func (p *page) line(s string) { p.b.WriteString(s + "\n\n") }
@@ -139,7 +159,7 @@ func (p *page) legend() {
 	}
 	sort.Strings(names)
 	sort.Strings(printed)
-	p.line("## Names in braces: figures of the run")
+	p.line("## Names in braces and conditions: figures of the run")
 	for _, n := range names {
 		p.item("- ", n+": "+vocabulary[n].doc)
 	}
@@ -273,18 +293,16 @@ func (p *page) steps(c *Catalog, e *Entry) {
 		title := strings.Join(append([]string{r.Title.words(p.figures)}, p.settings(r)...), "; ")
 		if title == last {
 			// The same step from other figures: where the failure has none.
-			p.b.WriteString(wrap(fmt.Sprintf("In another case [%s]: %s", gradeWords(r), r.Why.words(p.figures)), indent, indent) + "\n")
+			p.line1(fmt.Sprintf("In another case [%s]: %s", gradeWords(r), p.why(spec, r)), indent)
+			p.stepRest(spec, r, indent, true)
 			continue
 		}
 		number, last = number+1, title
 		mark := fmt.Sprintf("%d. ", number)
 		indent = strings.Repeat(" ", len(mark))
 		p.item(mark, fmt.Sprintf("%s [%s]", title, gradeWords(r)))
-		for _, t := range []struct{ label, text string }{{"", r.Why.words(p.figures)}, {"Costs: ", r.Costs.words(p.figures)}} {
-			if t.text != "" {
-				p.b.WriteString(wrap(t.label+t.text, indent, indent) + "\n")
-			}
-		}
+		p.line1(p.why(spec, r), indent)
+		p.stepRest(spec, r, indent, false)
 	}
 	if len(e.Remedies) > 0 {
 		p.b.WriteString("\n")
@@ -293,10 +311,89 @@ func (p *page) steps(c *Catalog, e *Entry) {
 		p.line("## What not to do")
 		for _, spec := range e.DoNot {
 			d := c.doNot(spec)
-			p.item("- ", fmt.Sprintf("%s: %s", d.Change.words(p.figures), d.Because.words(p.figures)))
+			because := d.Because
+			if p.chapter && spec.Use != "" {
+				because = spec.Because
+			}
+			text := d.Change.words(p.figures)
+			if said := because.words(p.figures); said != "" {
+				text += ": " + said
+			}
+			if p.chapter && spec.Use != "" {
+				text += " (see " + anchor(spec.Use) + ")"
+			}
+			p.item("- ", text)
+			if d.When != nil {
+				p.line1("Applies when: "+p.condition(d.When), "  ")
+			}
 		}
 		p.b.WriteString("\n")
 	}
+}
+
+// line1 writes a text below a list's item, if there is one.
+func (p *page) line1(text, indent string) {
+	if text != "" {
+		p.b.WriteString(wrap(text, indent, indent) + "\n")
+	}
+}
+
+// anchor is a link to a shared step or warning.
+func anchor(id string) string { return "[" + id + "](#shared-" + id + ")" }
+
+// why gives a step's reason; where the shared steps have a chapter, the entry's
+// own words and the way there.
+func (p *page) why(spec, r RemedySpec) string {
+	if p.chapter && spec.Use != "" {
+		return strings.TrimSpace(spec.Why.words(p.figures) + " See " + anchor(spec.Use) + ".")
+	}
+	return r.Why.words(p.figures)
+}
+
+// stepRest writes what a step costs and when it applies. Of a step that was
+// told before in another form the costs are known.
+func (p *page) stepRest(spec, r RemedySpec, indent string, again bool) {
+	costs := r.Costs
+	if p.chapter && spec.Use != "" {
+		costs = spec.Costs
+	}
+	if text := costs.words(p.figures); text != "" && !again {
+		p.line1("Costs: "+text, indent)
+	}
+	if r.When != nil {
+		p.line1("Applies when: "+p.condition(r.When), indent)
+	}
+}
+
+// sharedChapter tells each step and warning that several entries use, once.
+func sharedChapter(c *Catalog) string {
+	p := page{figures: map[string]bool{}}
+	p.line("# Shared steps")
+	p.para("Steps and warnings that several mechanisms use. An entry that gives its own condition, reason or costs says so itself; the values stay these.")
+	for _, id := range c.sharedOrder {
+		r := c.remedies[id]
+		p.line("## Shared: " + id)
+		p.para(strings.Join(append([]string{r.Title.words(p.figures)}, p.settings(r)...), "; ") + " [" + gradeWords(r) + "]")
+		p.para(r.Why.words(p.figures))
+		for _, t := range []struct{ label, text string }{{"Costs: ", r.Costs.words(p.figures)}, {"Applies when: ", code(r.When)}, {"References: ", strings.Join(r.Refs, ", ")}} {
+			if t.text != "" {
+				p.para(t.label + t.text)
+			}
+		}
+		if r.When != nil {
+			p.condition(r.When)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.doNots)) {
+		d := c.doNots[id]
+		p.line("## Shared: " + id)
+		p.para("Do not " + d.Change.words(p.figures) + ": " + d.Because.words(p.figures))
+		if d.When != nil {
+			p.para("Applies when: " + p.condition(d.When))
+		}
+	}
+	p.legend()
+	return p.b.String()
 }
 
 // gradeWords says how sure a step is.

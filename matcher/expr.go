@@ -69,10 +69,25 @@ type noFacts struct{}
 // Lookup implements Scope.
 func (noFacts) Lookup(string) Value { return Value{} }
 
-// functions that expressions may call, with their number of arguments (-1: any).
-var functions = map[string]int{
-	"min": -1, "max": -1, "floor": 1, "ceil": 1, "pow2": 1, "known": 1,
-	"contains": 2, "version_in": 1, "starts": 2, "round2": 1,
+// function is one that expressions may call.
+type function struct {
+	args      int // -1: any number, but one at least
+	gives     kind
+	form, doc string
+}
+
+// functions that expressions may call.
+var functions = map[string]function{
+	"min":        {-1, numberKind, "min(a, b, ...)", "the smallest"},
+	"max":        {-1, numberKind, "max(a, b, ...)", "the largest"},
+	"floor":      {1, numberKind, "floor(x)", "rounded down to a whole number"},
+	"ceil":       {1, numberKind, "ceil(x)", "rounded up to a whole number"},
+	"pow2":       {1, numberKind, "pow2(x)", "the largest power of two at or below x, 0 below 1"},
+	"round2":     {1, numberKind, "round2(x)", "rounded down to two decimals"},
+	"known":      {1, boolKind, "known(x)", "whether x has a value; true or false, never unknown"},
+	"contains":   {2, boolKind, "contains(text, part)", "whether the part stands in the text"},
+	"starts":     {2, boolKind, "starts(text, part)", "whether the text begins with the part"},
+	"version_in": {1, boolKind, `version_in("<0.29")`, "whether vLLM's release is in the PEP 440 set"},
 }
 
 // Compile checks an expression: its syntax, its names against the vocabulary,
@@ -229,10 +244,11 @@ func checkCall(x *ast.CallExpr) (kind, error) {
 	if !ok {
 		return 0, fmt.Errorf("only named functions may be called")
 	}
-	n, ok := functions[id.Name]
+	f, ok := functions[id.Name]
 	if !ok {
 		return 0, fmt.Errorf("unknown function %q", id.Name)
 	}
+	n := f.args
 	if n >= 0 && len(x.Args) != n || n < 0 && len(x.Args) == 0 {
 		return 0, fmt.Errorf("%s takes %d arguments, not %d", id.Name, n, len(x.Args))
 	}
@@ -241,11 +257,7 @@ func checkCall(x *ast.CallExpr) (kind, error) {
 			return 0, err
 		}
 	}
-	switch id.Name {
-	case "known", "contains", "starts", "version_in":
-		return boolKind, nil
-	}
-	return numberKind, nil
+	return f.gives, nil
 }
 
 // Eval gives the value of the expression over the facts of s.

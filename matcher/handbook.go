@@ -2,6 +2,12 @@ package matcher
 
 import (
 	"fmt"
+	"go/ast"
+	goparser "go/parser"
+	"go/token"
+	"maps"
+	"reflect"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -40,9 +46,15 @@ func Handbook(c *Catalog) string {
 		}
 		b.WriteString("\n")
 	}
+	b.WriteString("The steps that several of them use: [Shared steps](#shared-steps).\n\n")
+	pages := []string{sharedChapter(c)}
 	for _, e := range c.Entries {
-		for _, line := range strings.SplitAfter(ExplainText(c, e), "\n") {
-			// Each entry is one level below the document's title.
+		p := page{figures: map[string]bool{}, chapter: true}
+		pages = append(pages, p.entry(c, e))
+	}
+	for _, text := range pages {
+		for _, line := range strings.SplitAfter(text, "\n") {
+			// Each page is one level below the document's title.
 			if strings.HasPrefix(line, "#") {
 				line = "#" + line
 			}
@@ -51,6 +63,147 @@ func Handbook(c *Catalog) string {
 		b.WriteString("\n")
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// EntryFormat gives the reference for authors of entries, docs/entry-format.md:
+// every key with the comment that it has in entry.go, whose text is given, what
+// expressions may use, and the shared steps.
+func EntryFormat(c *Catalog, source []byte) (string, error) {
+	var b strings.Builder
+	b.WriteString("# What an entry of the catalogue may say\n\n")
+	b.WriteString("Generated from `matcher/entry.go`, `matcher/vocabulary.go` and `matcher/catalog/shared.yaml`; never edited.\n")
+	b.WriteString("`diagnose catalog new ID` writes a scaffold, `diagnose catalog test DIR` proves a directory of entries,\n")
+	b.WriteString("`diagnose catalog names` prints the names, functions and formats below.\n\n")
+	docs, err := fieldDocs(source)
+	if err != nil {
+		return "", err
+	}
+	for _, t := range entryTypes() {
+		if t == reflect.TypeFor[shared]() {
+			continue
+		}
+		fmt.Fprintf(&b, "## %s\n\n", t.Name())
+		b.WriteString(wrap(docs[t.Name()], "", "") + "\n\n| key | value | meaning |\n|---|---|---|\n")
+		for i := range t.NumField() {
+			f := t.Field(i)
+			key := f.Tag.Get("yaml")
+			if key == "" {
+				continue
+			}
+			doc := docs[t.Name()+"."+f.Name]
+			if doc == "" {
+				return "", fmt.Errorf("%s.%s has no comment", t.Name(), f.Name)
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", key, valueWords(f.Type), cell(strings.TrimPrefix(doc, f.Name+" ")))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("## Words that a key may have\n\n| key | words |\n|---|---|\n")
+	for _, w := range []struct {
+		key   string
+		words []string
+	}{
+		{"class", classWords()}, {"role", entryRoles}, {"scales_with of an entry", entryScales}, {"scales_with of a demand", demandScales},
+		{"on", signatureOns}, {"oom", signatureOOMs}, {"phase", signaturePhases}, {"root", signatureRoots}, {"state", versionStates},
+		{"grade of a statement", statementGrades}, {"grade of a step", stepGrades},
+	} {
+		fmt.Fprintf(&b, "| %s | %s |\n", w.key, strings.Join(w.words, ", "))
+	}
+	for _, t := range nameTables() {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", t.title, wrap(t.note, "", ""))
+		b.WriteString("| name | gives | meaning |\n|---|---|---|\n")
+		for _, r := range t.rows {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", cell(r.name), orWords(r.kind, "text"), cell(r.doc))
+		}
+	}
+	b.WriteString("\n## Shared steps\n\nFrom `shared.yaml`, by `use: ID`; what the entry gives itself wins, but for the values.\n\n| id | step | applies when |\n|---|---|---|\n")
+	for _, id := range c.sharedOrder {
+		r := c.remedies[id]
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", id, cell(r.Title.words(map[string]bool{})), cell(code(r.When)))
+	}
+	b.WriteString("\n## Shared warnings\n\n| id | what not to do | applies when |\n|---|---|---|\n")
+	for _, id := range slices.Sorted(maps.Keys(c.doNots)) {
+		d := c.doNots[id]
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", id, cell(d.Change.words(map[string]bool{})), cell(code(d.When)))
+	}
+	return b.String(), nil
+}
+
+// cell makes a text fit into a table.
+func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
+
+// code is a condition as Markdown shows it, empty for none.
+func code(c *Condition) string {
+	if c == nil {
+		return ""
+	}
+	return "`" + strings.Join(strings.Fields(c.String()), " ") + "`"
+}
+
+// fieldDocs gives the comments of a Go file's structs and of their fields, by
+// "Type" and "Type.Field".
+func fieldDocs(source []byte) (map[string]string, error) {
+	file, err := goparser.ParseFile(token.NewFileSet(), "entry.go", source, goparser.ParseComments)
+	if err != nil {
+		return nil, fmt.Errorf("entry format: %w", err)
+	}
+	docs := map[string]string{}
+	for _, d := range file.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, spec := range g.Specs {
+			ts, ok := spec.(*ast.TypeSpec)
+			if !ok {
+				continue
+			}
+			st, ok := ts.Type.(*ast.StructType)
+			if !ok {
+				continue
+			}
+			docs[ts.Name.Name] = strings.Join(strings.Fields(g.Doc.Text()), " ")
+			for _, f := range st.Fields.List {
+				for _, n := range f.Names {
+					docs[ts.Name.Name+"."+n.Name] = strings.Join(strings.Fields(f.Doc.Text()), " ")
+				}
+			}
+		}
+	}
+	return docs, nil
+}
+
+// valueWords says what stands behind a key.
+func valueWords(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return valueWords(t.Elem())
+	case reflect.Slice:
+		return "list: " + valueWords(t.Elem())
+	case reflect.Map:
+		return "mapping: " + valueWords(t.Elem())
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int:
+		return "whole number"
+	case reflect.Float64:
+		return "number"
+	}
+	switch t {
+	case reflect.TypeFor[Template]():
+		return "template"
+	case reflect.TypeFor[Condition]():
+		return "expression (truth)"
+	case reflect.TypeFor[Figure]():
+		return "expression"
+	case reflect.TypeFor[Pattern]():
+		return "regular expression"
+	case reflect.TypeFor[VersionSet]():
+		return "versions"
+	}
+	return "[" + t.Name() + "](#" + strings.ToLower(t.Name()) + ")"
 }
 
 // Scaffold gives a new entry's file, ready to be filled in.
@@ -67,9 +220,10 @@ match:
       phase: runtime      # startup or runtime; leave out for any
       confidence: 0.9     # high from 0.85, medium from 0.6, low from 0.4
 
-# What one call needs beyond the profile; leave out if no formula is known.
+# What one call needs beyond the profile; leave out if no formula is known. tokens
+# is the step's size; max_num_batched_tokens is only the flag that bounds it.
 # demand:
-#   scales_with: max_num_batched_tokens
+#   scales_with: max_num_batched_tokens   # or max_num_seqs, with seqs for tokens
 #   source: where the formula was read
 #   parts:
 #     - {name: the tensor, bytes: "tokens * 1024"}

@@ -15,7 +15,8 @@ func (w *wording) remedies() {
 	}
 	for _, spec := range w.entry.Remedies {
 		r, ok := w.remedy(w.t.cat.remedy(spec))
-		if ok {
+		if ok && flagsExist(w.s, r.Set) && !foreignFlag(w.s, r.Title) {
+			r.Costs = strings.TrimSpace(r.Costs + " " + flagNote(w.s, r.Set))
 			r.Rank = len(w.out.Remedies) + 1
 			w.out.Remedies = append(w.out.Remedies, r)
 		}
@@ -27,7 +28,7 @@ func (w *wording) remedies() {
 		}
 		change, ok := spec.Change.Render(w.s)
 		because, ok2 := spec.Because.Render(w.s)
-		if ok && ok2 {
+		if ok && ok2 && !foreignFlag(w.s, change) {
 			w.out.DoNot = append(w.out.DoNot, DoNot{Change: change, Because: because})
 		}
 	}

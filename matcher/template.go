@@ -25,9 +25,19 @@ type part struct {
 	group  []part // an optional group
 }
 
-// Formats of a figure. util is a utilisation with two decimals, tokens a count
-// with thousands commas, pct a percentage with one decimal.
-var formats = map[string]bool{"": true, "GiB": true, "MiB": true, "KiB": true, "tokens": true, "pct": true, "int": true, "util": true, "bytes": true, "size": true}
+// formats of a figure, each with what it prints.
+var formats = map[string]string{
+	"":       "as it is",
+	"GiB":    "bytes as GiB with two decimals",
+	"MiB":    "bytes as MiB with two decimals",
+	"KiB":    "bytes as KiB",
+	"size":   "bytes as PyTorch prints them: MiB up to 1 GiB, GiB above",
+	"bytes":  "whole bytes with commas",
+	"tokens": "a count with commas",
+	"int":    "a whole number",
+	"pct":    "a percentage with one decimal",
+	"util":   "a utilisation with two decimals",
+}
 
 // ParseTemplate compiles a template.
 func ParseTemplate(src string) (Template, error) {
@@ -79,7 +89,7 @@ func parseParts(s string, groups bool) ([]part, error) {
 		if bar := strings.LastIndexByte(body, '|'); bar >= 0 && !strings.HasPrefix(body[bar:], "||") && (bar == 0 || body[bar-1] != '|') {
 			body, format = body[:bar], strings.TrimSpace(body[bar+1:])
 		}
-		if !formats[format] {
+		if formats[format] == "" {
 			return nil, fmt.Errorf("template: unknown format %q", format)
 		}
 		e, err := Compile(strings.TrimSpace(body))

@@ -167,9 +167,13 @@ func keysOf(t reflect.Type) []string {
 }
 
 // nearestWord is the word that a slip of the keyboard turns into what was
-// typed: at most a third of its letters differ.
+// typed: two letters may differ, or a third of them, and of a short word one.
 func nearestWord(typed string, words []string) string {
-	best, least := "", 1+max(1, len(typed)/3)
+	least := 1 + max(2, len(typed)/3)
+	if len(typed) < 5 {
+		least = 2
+	}
+	best := ""
 	for _, w := range words {
 		if d := distance(typed, w); d < least {
 			best, least = w, d

@@ -1,5 +1,13 @@
 package matcher
 
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
 // word is one name that catalogue expressions may use.
 type word struct {
 	kind kind
@@ -96,8 +104,8 @@ var vocabulary = map[string]word{
 	"code":      {textKind, "captured from the matched text"},
 
 	// What the engine derives for the entry that matched.
-	"tokens":            {numberKind, "the step that a formula is asked for: the token budget"},
-	"seqs":              {numberKind, "max_num_seqs, for formulas that scale with it"},
+	"tokens":            {numberKind, "the step's size, for which a formula is asked; the token budget for the fullest step"},
+	"seqs":              {numberKind, "the step's sequences, for formulas that scale with max_num_seqs"},
 	"margin":            {numberKind, "max(1 GiB, 1 % of total)"},
 	"demand":            {numberKind, "what the whole call needs beyond the profile, at the token budget"},
 	"demand_per_token":  {numberKind, "demand a token"},
@@ -118,4 +126,56 @@ var vocabulary = map[string]word{
 	"exception_text":    {textKind, "text of the root exception"},
 	"fixed":             {boolKind, "the entry's versions say that this release is fixed"},
 	"affected":          {boolKind, "the entry's versions say that this release is affected"},
+}
+
+// nameRow is one line of what expressions and templates may use.
+type nameRow struct{ name, kind, doc string }
+
+// nameTable is a titled list of them.
+type nameTable struct {
+	title, note string
+	rows        []nameRow
+}
+
+// nameTables lists everything that an expression or a template may use.
+func nameTables() []nameTable {
+	names := nameTable{title: "Names", note: "Sizes are in bytes. A name without a fact in the log is unknown, and so is what rests on it."}
+	names.rows = append(names.rows, nameRow{"flags.NAME", "any", "any argument of the server, dashes as underscores: flags.max_model_len"})
+	for _, n := range slices.Sorted(maps.Keys(vocabulary)) {
+		names.rows = append(names.rows, nameRow{n, vocabulary[n].kind.String(), vocabulary[n].doc})
+	}
+	calls := nameTable{title: "Functions", note: "Beside them + - * / < <= > >= == != && || ! and parentheses; GiB, MiB, KiB, true, false; texts in \"quotes\"."}
+	for _, n := range slices.Sorted(maps.Keys(functions)) {
+		calls.rows = append(calls.rows, nameRow{functions[n].form, functions[n].gives.String(), functions[n].doc})
+	}
+	forms := nameTable{title: "Formats of a template", note: "A text holds figures as {EXPRESSION|FORMAT}. Text in [[ ]] is left out if a figure in it is unknown; an unknown figure elsewhere takes the whole text away."}
+	for _, n := range slices.Sorted(maps.Keys(formats)) {
+		form := "{free|" + n + "}"
+		if n == "" {
+			form = "{free}"
+		}
+		forms.rows = append(forms.rows, nameRow{form, "", formats[n]})
+	}
+	return []nameTable{names, calls, forms}
+}
+
+// NamesText lists what an entry's expressions and templates may use.
+func NamesText() string {
+	var b strings.Builder
+	for i, t := range nameTables() {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString(t.title + "\n" + wrap(t.note, "", "") + "\n\n")
+		w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
+		for _, r := range t.rows {
+			if r.kind == "" {
+				fmt.Fprintf(w, "  %s\t%s\n", r.name, r.doc)
+			} else {
+				fmt.Fprintf(w, "  %s\t%s\t%s\n", r.name, r.kind, r.doc)
+			}
+		}
+		_ = w.Flush() // a Builder takes everything
+	}
+	return b.String()
 }

@@ -31,6 +31,11 @@ func readDump(msg string) (Dump, bool) {
 		whole("total_num_scheduled_tokens", &d.ScheduledTotal)
 		whole("prompt_logprobs", &d.PromptLogprobs)
 		whole("prompt_token_ids_len", &d.PromptTokens)
+		if id, ok := pyrepr.Field(msg, "req_id"); ok && d.PromptLogprobs >= 0 {
+			if n, ok := scheduledOf(msg, id); ok && n < d.PromptTokens {
+				d.PromptTokens = n // a long prompt is cut into chunks
+			}
+		}
 	case strings.HasPrefix(msg, dumpStats), strings.HasPrefix(msg, "SchedulerStats("):
 		d.Kind = "stats"
 		whole("num_running_reqs", &d.Running)
@@ -46,4 +51,20 @@ func readDump(msg string) (Dump, bool) {
 		return d, false
 	}
 	return d, true
+}
+
+// scheduledOf gives the tokens that the step held of one request.
+func scheduledOf(msg, id string) (int, bool) {
+	_, rest, ok := strings.Cut(msg, "num_scheduled_tokens={")
+	rest, _, _ = strings.Cut(rest, "}")
+	if id = strings.Trim(id, "'\""); !ok || id == "" {
+		return 0, false
+	}
+	for item := range strings.SplitSeq(rest, ", ") {
+		name, n, ok := strings.Cut(item, ": ")
+		if v, err := strconv.Atoi(n); ok && err == nil && strings.Trim(name, "'\"") == id {
+			return v, true
+		}
+	}
+	return 0, false
 }

@@ -140,7 +140,7 @@ func TestDumps(t *testing.T) {
 	for _, c := range []struct{ version, line, want string }{
 		{"0.9.2", "Dumping input data for V1 LLM engine (v0.9.2) with config: model='org/m', max_seq_len=4096, ", "config 0.9.2 dump=true max_seq_len=4096 model='org/m'"},
 		{"0.9.0", "V1 LLM engine (v0.9.0) with config: model='org/m', max_seq_len=4096, ", "config 0.9.0 dump=true max_seq_len=4096 model='org/m'"},
-		{"0.9.0", "SchedulerOutput(scheduled_new_reqs=[NewRequestData(req_id=a,prompt_token_ids_len=13363,sampling_params=SamplingParams(n=1, prompt_logprobs=1))], num_scheduled_tokens={a: 2768}, total_num_scheduled_tokens=2768, finished_req_ids=[])", "dump output sched=2768 run=-1 wait=-1 kv=-1 plp=1 ptok=13363"},
+		{"0.9.0", "SchedulerOutput(scheduled_new_reqs=[NewRequestData(req_id=a,prompt_token_ids_len=13363,sampling_params=SamplingParams(n=1, prompt_logprobs=1))], num_scheduled_tokens={a: 2768}, total_num_scheduled_tokens=2768, finished_req_ids=[])", "dump output sched=2768 run=-1 wait=-1 kv=-1 plp=1 ptok=2768"},
 		{"0.9.0", "SchedulerStats(num_running_reqs=1, num_waiting_reqs=2, gpu_cache_usage=0.25, prefix_cache_stats=PrefixCacheStats(reset=False))", "dump stats sched=-1 run=1 wait=2 kv=25 plp=-1 ptok=-1"},
 		{"0.24", "Dumping scheduler output for model execution: SchedulerOutput(scheduled_new_reqs=[], total_num_scheduled_tokens=32768, num_spec_tokens_to_schedule=0)", "dump output sched=32768 run=-1 wait=-1 kv=-1 plp=-1 ptok=-1"},
 		{"0.26", "Dumping scheduler stats: SchedulerStats(num_running_reqs=8, num_waiting_reqs=0, num_skipped_waiting_reqs=0, step_counter=0, current_wave=0, kv_cache_usage=0.054, iteration_details=None)", "dump stats sched=-1 run=8 wait=0 kv=5.4 plp=-1 ptok=-1"},

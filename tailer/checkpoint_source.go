@@ -41,7 +41,7 @@ func (s *source) commit(gen uint64, offset, line int64) {
 func (s *source) prune() {
 	for len(s.needed) > 1 {
 		l := s.needed[0]
-		if l.turned < 0 || l.late || l.commit.off < l.off || (l.joined == nil && l.open()) {
+		if l.turned < 0 || l.late || l.unread || l.commit.off < l.off || (l.joined == nil && l.open()) {
 			return
 		}
 		done := l.position()

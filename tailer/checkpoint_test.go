@@ -1,9 +1,12 @@
 package tailer
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -235,5 +238,43 @@ func TestCommit(t *testing.T) {
 		must(t, f.Flush())
 		stop()
 		session(t, store, path, 0, expect...)
+	}
+}
+
+// TestStopInACompressedGeneration: what is not read yet is not done.
+func TestStopInACompressedGeneration(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "vllm.log")
+	write(t, path, "one\n")
+	store := &memStore{}
+	session(t, store, path, 0, "one")
+	var want []string
+	for i := range 100_000 {
+		want = append(want, fmt.Sprintf("line %d", i))
+	}
+	write(t, path, strings.Join(want, "\n")+"\n")
+	must(t, compressFile(path, path+".1.gz"))
+	write(t, path, "last\n")
+	want = append(want, "last")
+
+	store.dead = false
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	r := &recorder{}
+	opt := fast(path)
+	opt.Store = store
+	f, err := NewFollower(opt, r)
+	must(t, err)
+	n := 0
+	r.onLine = func(ref SourceRef, l Line) {
+		f.Commit(ref, l.Next, l.Number+1)
+		if n++; n == 10 {
+			cancel()
+		}
+	}
+	must(t, f.Run(ctx))
+	got := r.lines()
+	session(t, store, path, 0, want[len(got):]...)
+	if len(got) == len(want) || !slices.Equal(got, want[:len(got)]) {
+		t.Errorf("%d lines before the stop", len(got))
 	}
 }

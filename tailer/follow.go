@@ -98,6 +98,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	defer scan.Stop()
 	save := time.NewTicker(f.opt.SaveEvery)
 	defer save.Stop()
+	failed := ""
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -107,13 +108,9 @@ func (f *Follower) Run(ctx context.Context) error {
 			f.scan(ctx)
 			scan.Reset(f.opt.Scan)
 		case <-f.fresh:
-			if err := f.Flush(); err != nil {
-				f.opt.Warn(err)
-			}
+			f.save(&failed)
 		case <-save.C:
-			if err := f.Flush(); err != nil {
-				f.opt.Warn(err)
-			}
+			f.save(&failed)
 		}
 	}
 	f.mu.Lock()
@@ -128,6 +125,17 @@ func (f *Follower) Run(ctx context.Context) error {
 	return f.Flush()
 }
 
+// save warns of what fails, once until it fails in another way.
+func (f *Follower) save(failed *string) {
+	text := ""
+	if err := f.Flush(); err != nil {
+		if text = err.Error(); text != *failed {
+			f.opt.Warn(err)
+		}
+	}
+	*failed = text
+}
+
 // SetPaths replaces the files and globs that are followed. What is followed
 // already goes on; what is no longer named ends, and its checkpoint is kept.
 // A bad glob is an error and changes nothing.
@@ -139,7 +147,6 @@ func (f *Follower) SetPaths(paths []string) error {
 	}
 	f.mu.Lock()
 	f.paths = slices.Clone(paths)
-	f.glob = globCache{}
 	f.mu.Unlock()
 	select {
 	case f.wake <- struct{}{}:

@@ -48,6 +48,7 @@ type source struct {
 	done   *Position
 	ended  bool
 	missed time.Time // since when the path has been missing
+	size   int64     // of the followed file at the last look
 	// tailing: nxadm/tail runs.
 	tailing bool
 }
@@ -290,7 +291,7 @@ func (s *source) look(ctx context.Context, path string, info os.FileInfo, pathEr
 		return
 	}
 	s.lastKnown = own.Size()
-	s.noteHead(cur, own)
+	s.noteLook(cur, own)
 	if pathErr != nil || !os.SameFile(own, info) {
 		s.misses++
 	} else {
@@ -410,7 +411,7 @@ func (s *source) state() SourceState {
 	st := SourceState{Status: s.status, Err: s.err, Beat: s.beat}
 	if n := len(s.needed); n > 0 {
 		l := s.needed[n-1]
-		st.Ref, st.Offset = l.ref, l.off
+		st.Ref, st.Offset, st.Lag = l.ref, l.off, max(0, s.size-l.off)
 	}
 	return st
 }

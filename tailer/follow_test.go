@@ -211,7 +211,7 @@ func TestFollowAppends(t *testing.T) {
 		}
 	}
 	eventually(t, "idle", func() bool { return len(r.texts("idle")) > 0 })
-	if s := f.State(); len(s) != 1 || s[0].Status != StatusFollowing || s[0].Offset != 14 || s[0].Path != path {
+	if s := f.State(); len(s) != 1 || s[0].Status != StatusFollowing || s[0].Offset != 14 || s[0].Path != path || f.Lag() != 0 || f.Beat().IsZero() {
 		t.Errorf("state %+v", s)
 	}
 	c := f.Counters()

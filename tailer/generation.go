@@ -72,8 +72,9 @@ type life struct {
 	size  int64 // at the last look
 
 	// mu of the source:
-	late bool // rotated away, still read for the grace period
-	id   fileID
+	unread bool // compressed, and not read to its end
+	late   bool // rotated away, still read for the grace period
+	id     fileID
 	// recent are the bytes before recentEnd as they were read. That is off, or
 	// the end of the line in the Handler's hands.
 	recent    []byte
@@ -169,8 +170,9 @@ func hash(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// noteHead keeps the front of the file, also of what is not read yet.
-func (s *source) noteHead(l *life, info os.FileInfo) {
+// noteLook keeps what a look at the followed file tells: its size, and its
+// front, also of what is not read yet.
+func (s *source) noteLook(l *life, info os.FileInfo) {
 	front := l.head
 	if len(front) < headMax && info.Size() > int64(len(front)) && l.turned < 0 {
 		front = readSome(l.file, 0, headMax)
@@ -179,7 +181,7 @@ func (s *source) noteHead(l *life, info os.FileInfo) {
 		}
 	}
 	s.mu.Lock()
-	l.head, l.modified = front, info.ModTime()
+	l.head, l.modified, s.size = front, info.ModTime(), info.Size()
 	s.mu.Unlock()
 }
 

@@ -69,7 +69,7 @@ func (s *source) rotate(ctx context.Context, path string) {
 		s.misses = 0
 		return
 	}
-	if !s.drainOrTruncate(ctx) && s.cur() != cur {
+	if !s.drainOrTruncate(ctx) && (ctx.Err() != nil || s.cur() != cur) {
 		_ = file.Close() // truncated as well: the next look finds it rotated
 		return
 	}
@@ -150,7 +150,11 @@ func (s *source) late(ctx context.Context, now time.Time) {
 			continue
 		}
 		before := l.size
-		if err := s.drain(ctx, l); err == nil && l.size != before {
+		err := s.drain(ctx, l)
+		if ctx.Err() != nil {
+			return // what is unread is not its end
+		}
+		if err == nil && l.size != before {
 			l.quiet = now
 			continue
 		}
@@ -162,12 +166,13 @@ func (s *source) late(ctx context.Context, now time.Time) {
 	s.mu.Lock()
 	s.prune()
 	s.mu.Unlock()
-	n := len(s.lives)
+	n, cur := len(s.lives), s.cur()
 	s.lives = slices.DeleteFunc(s.lives, func(l *life) bool {
-		last := l == s.lives[n-1]
-		return !last && l.file == nil && !l.late && (l.joined != nil || l.rest.size() == 0)
+		return l != cur && l.file == nil && !l.unread && (l.joined != nil || l.rest.size() == 0)
 	})
-	s.f.release(s)
+	if len(s.lives) < n {
+		s.f.release(s)
+	}
 }
 
 // truncated goes over to the new text in the same file. What was unread is
@@ -220,7 +225,7 @@ func (s *source) readCopy(ctx context.Context, l *life, c *candidate) {
 	s.mu.Lock()
 	l.name = c.name
 	if c.compressed {
-		l.packed = c.file
+		l.packed, l.unread = c.file, true
 	} else {
 		l.file, l.id = c.file, c.id
 	}
@@ -237,7 +242,13 @@ func (s *source) readWhole(ctx context.Context, l *life) {
 	} else {
 		err = s.readPacked(ctx, l)
 	}
-	if err != nil && ctx.Err() == nil {
+	if ctx.Err() != nil {
+		return
+	}
+	s.mu.Lock()
+	l.unread = false
+	s.mu.Unlock()
+	if err != nil {
 		s.f.opt.Warn(fmt.Errorf("read %s: %w", l.name, err))
 	}
 }
@@ -371,7 +382,7 @@ func (s *source) lifeOf(c *candidate, off, line int64) *life {
 		return s.newLife(file, c.info, c.name, off, line)
 	}
 	l := &life{
-		name: c.name, packed: file, id: c.id, start: off, fresh: true, off: off, line: line,
+		name: c.name, packed: file, unread: true, id: c.id, start: off, fresh: true, off: off, line: line,
 		turned: -1, shown: off, modified: c.modified, head: c.head,
 	}
 	if off == 0 && line == 0 {

@@ -83,14 +83,15 @@ func openCandidates(names []string) []*candidate {
 		all = append(all, c)
 	}
 	// Being compressed: one text under two names.
+	twins := map[string]bool{}
+	for _, c := range all {
+		twins[c.name+".gz"], twins[c.name+".zst"] = true, true
+	}
 	return slices.DeleteFunc(all, func(c *candidate) bool {
-		twin := slices.ContainsFunc(all, func(o *candidate) bool {
-			return o != nil && o != c && (o.name+".gz" == c.name || o.name+".zst" == c.name)
-		})
-		if twin {
+		if twins[c.name] {
 			closeCandidates([]*candidate{c})
 		}
-		return twin
+		return twins[c.name]
 	})
 }
 

@@ -90,14 +90,14 @@ func (s *stream) look(now time.Time, final bool) {
 // rest ends the records that nothing was added to for so long that nothing will
 // be: an open one would hold the position for as long as the log is quiet.
 func (s *stream) rest(now time.Time) {
-	if _, open := s.p.OpenFrom(); open && s.read && now.Sub(s.lastInput) >= s.d.opt.LookBack {
+	if _, open := s.p.OpenFrom(); open && s.read && !s.torn && now.Sub(s.lastInput) >= s.d.opt.LookBack {
 		s.p.Flush()
 	}
 }
 
 // settled tells that time alone brings nothing new but the end of HeldAfter.
 func (s *stream) settled(now time.Time) bool {
-	if _, open := s.p.OpenFrom(); open {
+	if _, open := s.p.OpenFrom(); open && !s.torn {
 		return false
 	}
 	for _, r := range s.runs {

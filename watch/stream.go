@@ -59,6 +59,9 @@ type stream struct {
 	// the open records were shown to the tracker.
 	lastInput time.Time
 	peeked    parser.Pos
+	// torn tells that the log ends with a line without its end; the records were
+	// shown with it.
+	torn bool
 
 	committed   parser.Pos
 	committedOn time.Time
@@ -99,7 +102,7 @@ func (s *stream) line(ref tailer.SourceRef, l tailer.Line) {
 	s.lastInput, s.called, s.atRest = now, now, false
 	s.d.metrics.line(len(l.Data), l.Cut > 0)
 	s.feed(parser.Line{At: parser.Pos{Source: src, Line: l.Number, Offset: l.Offset}, Data: l.Data, Cut: l.Cut})
-	s.read = true
+	s.read, s.torn = true, false
 	s.next = parser.Pos{Source: src, Offset: l.Next}
 	if l.Number > 0 {
 		s.next.Line = l.Number + 1
@@ -151,7 +154,7 @@ func (s *stream) tail(ref tailer.SourceRef, l tailer.Line) {
 	})
 	p.Line(parser.Line{At: parser.Pos{Source: src, Line: l.Number, Offset: l.Offset}, Data: bytes.Clone(l.Data), Cut: l.Cut})
 	p.Flush()
-	s.called, s.atRest = now, false
+	s.called, s.atRest, s.torn, s.peeked = now, false, true, s.next
 	s.look(now, false)
 }
 

@@ -5,13 +5,14 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/hashicorp/go-multierror"
 	"github.com/spf13/cobra"
 )
 
 func (a *app) checkConfigCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "check-config FILE", Short: "Check the daemon's configuration, all problems at once", Args: cobra.ExactArgs(1),
-		Long: "Checks keys, types and values, the secrets' files, and for each path whether the\nuser who runs this can read it (run it as the service's user to know that).",
+		Long: "Checks keys, types and values, the secrets' files, the mechanisms of the directory\nnamed by catalog, and for each path whether the user who runs this can read it\n(run it as the service's user to know that).",
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, found, err := readConfig(args[0])
 			if err != nil {
@@ -27,13 +28,37 @@ func (a *app) checkConfigCommand() *cobra.Command {
 			for _, j := range c.Journals {
 				fmt.Fprintf(a.out, "journal of %s: read through journalctl\n", j)
 			}
+			var all *multierror.Error
+			if broken := checkOverlay(c.Catalog, &found); len(broken) > 0 {
+				all = multierror.Append(all, broken...)
+			}
 			if err := found.err(args[0]); err != nil {
+				all = multierror.Append(err, all.WrappedErrors()...)
+			}
+			if err := linesOf(all); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintln(a.out, "the configuration is sound")
 			return err
 		},
 	}
+}
+
+// checkOverlay loads the directory of catalog: and gives what is wrong with its
+// files. That it is not there was told already.
+func checkOverlay(dir string, found *problems) []error {
+	if dir == "" || found.broken {
+		return nil
+	}
+	if !filepath.IsAbs(dir) {
+		found.bad("catalog", "%q is not absolute; the daemon has no directory of its own", dir)
+		return nil
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return nil
+	}
+	_, broken := loadOverlay(dir)
+	return broken
 }
 
 // readable says what a path gives this user.

@@ -43,6 +43,7 @@ type oneshot struct {
 	notify     string
 	width      int
 	verbose    bool
+	catalog    string
 }
 
 func (o *oneshot) flags(f *pflag.FlagSet) {
@@ -61,6 +62,7 @@ func (o *oneshot) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.notify, "notify", "", "also send the result to the sinks of this configuration")
 	f.IntVar(&o.width, "width", 0, "columns of the text report (default: the terminal's, at most 120)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show every line of every list")
+	overlayFlag(f, &o.catalog)
 }
 
 func (o *oneshot) run(ctx context.Context, a *app, names []string) error {
@@ -79,9 +81,9 @@ func (o *oneshot) run(ctx context.Context, a *app, names []string) error {
 	if err != nil {
 		return err
 	}
-	cat, err := matcher.EmbeddedCatalog()
+	cat, err := a.knowledge(o.catalog)
 	if err != nil {
-		return fmt.Errorf("load catalogue: %w", err)
+		return err
 	}
 	inputs, err := o.inputs(once(names, a.in))
 	if err != nil {
