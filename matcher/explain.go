@@ -293,7 +293,7 @@ func (p *page) steps(c *Catalog, e *Entry) {
 		title := strings.Join(append([]string{r.Title.words(p.figures)}, p.settings(r)...), "; ")
 		if title == last {
 			// The same step from other figures: where the failure has none.
-			p.line1(fmt.Sprintf("In another case [%s]: %s", gradeWords(r), p.why(spec, r)), indent)
+			p.below(fmt.Sprintf("In another case [%s]: %s", gradeWords(r), p.why(spec, r)), indent)
 			p.stepRest(spec, r, indent, true)
 			continue
 		}
@@ -301,7 +301,7 @@ func (p *page) steps(c *Catalog, e *Entry) {
 		mark := fmt.Sprintf("%d. ", number)
 		indent = strings.Repeat(" ", len(mark))
 		p.item(mark, fmt.Sprintf("%s [%s]", title, gradeWords(r)))
-		p.line1(p.why(spec, r), indent)
+		p.below(p.why(spec, r), indent)
 		p.stepRest(spec, r, indent, false)
 	}
 	if len(e.Remedies) > 0 {
@@ -323,16 +323,14 @@ func (p *page) steps(c *Catalog, e *Entry) {
 				text += " (see " + anchor(spec.Use) + ")"
 			}
 			p.item("- ", text)
-			if d.When != nil {
-				p.line1("Applies when: "+p.condition(d.When), "  ")
-			}
+			p.applies(spec.Use, spec.When, d.When, "  ")
 		}
 		p.b.WriteString("\n")
 	}
 }
 
-// line1 writes a text below a list's item, if there is one.
-func (p *page) line1(text, indent string) {
+// below writes a text under a list's item, if there is one.
+func (p *page) below(text, indent string) {
 	if text != "" {
 		p.b.WriteString(wrap(text, indent, indent) + "\n")
 	}
@@ -358,10 +356,19 @@ func (p *page) stepRest(spec, r RemedySpec, indent string, again bool) {
 		costs = spec.Costs
 	}
 	if text := costs.words(p.figures); text != "" && !again {
-		p.line1("Costs: "+text, indent)
+		p.below("Costs: "+text, indent)
 	}
-	if r.When != nil {
-		p.line1("Applies when: "+p.condition(r.When), indent)
+	p.applies(spec.Use, spec.When, r.When, indent)
+}
+
+// applies writes a step's condition; that of a shared step stands in the
+// chapter, if there is one, unless the entry has its own.
+func (p *page) applies(use string, own, when *Condition, indent string) {
+	if p.chapter && use != "" {
+		when = own
+	}
+	if when != nil {
+		p.below("Applies when: "+p.condition(when), indent)
 	}
 }
 

@@ -42,3 +42,21 @@ func (p *Parser) DropBefore(at Pos) {
 	}
 	p.emit = keep
 }
+
+// CloseBefore ends the records whose newest line stands before a position, as
+// if their writers had gone on to something else.
+func (p *Parser) CloseBefore(at Pos) {
+	for _, o := range p.set.byAge() {
+		if o.newest().Before(at) {
+			p.close(o)
+		}
+	}
+}
+
+// newest is where the last line of an open record stands.
+func (o *open) newest() Pos {
+	if n := len(o.text.tail); n > 0 {
+		return o.text.tail[n-1].At
+	}
+	return o.text.head[len(o.text.head)-1].At
+}

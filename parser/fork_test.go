@@ -57,3 +57,21 @@ func TestDropBefore(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+func TestCloseBefore(t *testing.T) {
+	ls := linesOf(
+		"(Worker pid=1) WARNING 11-30 02:00:00 [a.py:1] quiet",
+		"(Worker pid=2) ERROR 11-30 02:00:00 [a.py:1] Traceback (most recent call last):",
+		"(Worker pid=2) ERROR 11-30 02:00:00 [a.py:1]   File \"a.py\", line 1, in f",
+	)
+	var got []Event
+	p := New(func(e Event) { got = append(got, e) })
+	feed(p, ls)
+	p.CloseBefore(ls[2].At)
+	if d := diff([]string{"Worker/1: notice WARNING quiet"}, shorts(got)); d != "" {
+		t.Error(d)
+	}
+	if from, ok := p.OpenFrom(); !ok || from != ls[1].At {
+		t.Errorf("open from %v, %t", from, ok)
+	}
+}

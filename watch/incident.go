@@ -87,12 +87,22 @@ func (s *stream) look(now time.Time, final bool) {
 	s.looked, s.atRest = now, s.settled(now)
 }
 
-// rest ends the records that nothing was added to for so long that nothing will
-// be: an open one would hold the position for as long as the log is quiet.
+// rest ends the records that nothing was added to for LookBack or longer, so
+// that nothing will be: an open one would hold the position.
 func (s *stream) rest(now time.Time) {
-	if _, open := s.p.OpenFrom(); open && s.read && !s.torn && now.Sub(s.lastInput) >= s.d.opt.LookBack {
-		s.p.Flush()
+	if !s.read || now.Sub(s.marked) < s.d.opt.LookBack {
+		return
 	}
+	if s.marked.IsZero() || s.torn {
+		s.mark, s.marked = s.next, now
+		return
+	}
+	if now.Sub(s.lastInput) >= s.d.opt.LookBack {
+		s.p.Flush() // nobody writes; what a container's driver split stays split
+	} else {
+		s.p.CloseBefore(s.mark)
+	}
+	s.mark, s.marked = s.next, now
 }
 
 // settled tells that time alone brings nothing new but the end of HeldAfter.

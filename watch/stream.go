@@ -62,6 +62,9 @@ type stream struct {
 	// torn tells that the log ends with a line without its end; the records were
 	// shown with it.
 	torn bool
+	// mark is how far the log had been read at the time marked.
+	mark   parser.Pos
+	marked time.Time
 
 	committed   parser.Pos
 	committedOn time.Time
@@ -111,6 +114,7 @@ func (s *stream) line(ref tailer.SourceRef, l tailer.Line) {
 	case s.changed:
 		s.look(now, false)
 	case s.next.Offset-s.committed.Offset > commitBytes || s.next.Source != s.committed.Source:
+		s.rest(now)
 		s.commit(now, false)
 	}
 }
@@ -129,15 +133,20 @@ func (s *stream) event(e parser.Event) {
 		s.heads = append(s.heads, &runHead{start: e.At})
 		s.dirty = true
 	}
-	switch e.Body.(type) {
-	case parser.Banner, parser.Args, parser.Config, parser.Facts, parser.Ready, parser.Stop, parser.Stats:
+	switch body := e.Body.(type) {
+	case parser.Banner, parser.Args, parser.Facts, parser.Ready, parser.Stop, parser.Stats:
 		s.keep(e)
-	case parser.Failure, parser.Notice, parser.Dump, parser.HTTPError, parser.Ended:
-		if !s.changed || e.At.Before(s.changedFrom) {
-			s.changedFrom = e.At
+		return
+	case parser.Config:
+		if !body.Dump { // a dump is a part of a crash
+			s.keep(e)
+			return
 		}
-		s.changed = true
 	}
+	if !s.changed || e.At.Before(s.changedFrom) {
+		s.changedFrom = e.At
+	}
+	s.changed = true
 }
 
 // tail takes a last line that has no newline yet: it is read as if it ended

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -50,19 +49,16 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 }
 
 // output is standard output. An answer that did not arrive is an error, also
-// where a command does not look at what its write gave; a reader that has seen
-// enough is none.
+// where a command does not look at what its write gave. A reader that has seen
+// enough is none: the runtime then ends the program by SIGPIPE, without a word.
 type output struct {
 	to     io.Writer
 	closed bool
-	gone   bool // the reader
 	err    error
 }
 
 func (o *output) Write(p []byte) (int, error) {
 	switch {
-	case o.gone:
-		return len(p), nil
 	case o.err != nil:
 		return 0, o.err
 	case o.closed:
@@ -70,10 +66,6 @@ func (o *output) Write(p []byte) (int, error) {
 		return 0, o.err
 	}
 	n, err := o.to.Write(p)
-	if errors.Is(err, syscall.EPIPE) {
-		o.gone = true
-		return len(p), nil
-	}
 	o.err = err
 	return n, err
 }

@@ -11,8 +11,6 @@ import (
 var startupOpen = map[string]string{
 	"005-free-memory-check-rocm-estimate": "class: the sentence is the same as for another process, and no line says ROCm; medium at most",
 	"020-mm-profiling-v0":                 "class: only a warning names images and videos, no frame; medium at most",
-	"024-kv-alloc-rocm-unified":           "the supervisor's prefix is in no list of framings, so the exception line is not read",
-	"028-cudagraph-oom-seen-as-nccl":      "class: expandable segments give the same lines; low, and the answer asks for an out-of-memory on any rank",
 }
 
 // TestStartup holds the start-up failures and engine deaths of public reports
