@@ -14,7 +14,17 @@ const (
 	maxFailures = 256
 	maxLines    = 256
 	maxStats    = 128
+	// What a log names is no proof that it is there: any client can make a
+	// server print a process or a setting.
+	maxProcesses = 1024
+	maxSettings  = 1024
 )
+
+// room tells whether a map may take a key.
+func room[K comparable, V any](m map[K]V, key K, most int) bool {
+	_, ok := m[key]
+	return ok || len(m) < most
+}
 
 // run is one life of a server: from its start banner to its end or the next
 // banner.
@@ -149,7 +159,7 @@ func (r *run) setFact(f parser.Fact, proc parser.Process) {
 		name = "total_at_start_bytes"
 	}
 	r.facts[name] = v
-	if proc.PID != 0 {
+	if proc.PID != 0 && room(r.byProc, proc.PID, maxProcesses) {
 		m := r.byProc[proc.PID]
 		if m == nil {
 			m = map[string]fact{}

@@ -145,7 +145,9 @@ func (t *Tracker) runOf(src int, e parser.Event) *run {
 			r = of
 		} else if !e.At.Before(r.start) {
 			r = t.parent(src, r, e)
-			t.pids[src][e.Proc.PID] = r
+			if room(t.pids[src], e.Proc.PID, 4*maxProcesses) {
+				t.pids[src][e.Proc.PID] = r
+			}
 		}
 	}
 	if e.At.Before(r.start) {
@@ -230,7 +232,7 @@ func (t *Tracker) runAt(src int, at parser.Pos, pid int) *run {
 }
 
 func (t *Tracker) take(r *run, e parser.Event) {
-	if e.Proc.PID != 0 && e.Proc.Name != "" {
+	if e.Proc.PID != 0 && e.Proc.Name != "" && room(r.names, e.Proc.PID, maxProcesses) {
 		r.names[e.Proc.PID] = e.Proc.Name
 		r.lastBy[e.Proc.PID], r.lastAt = e.At, e.At
 	}
@@ -308,7 +310,7 @@ func (t *Tracker) takeArgs(r *run, e parser.Event, a parser.Args) {
 			name = "gpu_memory_utilization" // its second name from 0.31.0
 		}
 		val := textValue(text)
-		if !val.Known() {
+		if !val.Known() || !room(r.args, name, maxSettings) {
 			continue
 		}
 		f := fact{Value: val, at: []parser.Pos{e.At}, grade: Established, basis: "arguments"}
@@ -322,7 +324,9 @@ func (t *Tracker) takeArgs(r *run, e parser.Event, a parser.Args) {
 
 func (t *Tracker) takeConfig(r *run, e parser.Event, c parser.Config) {
 	if !c.Dump {
-		r.configBy[e.Proc.PID] = e.At
+		if room(r.configBy, e.Proc.PID, maxProcesses) {
+			r.configBy[e.Proc.PID] = e.At
+		}
 	} else {
 		r.dump["config"] = dumpAt{parser.Dump{ScheduledTotal: -1, Running: -1, Waiting: -1, KVUsagePct: -1, PromptLogprobs: -1, PromptTokens: -1}, e.At}
 		r.changed++
@@ -335,7 +339,7 @@ func (t *Tracker) takeConfig(r *run, e parser.Event, c parser.Config) {
 			continue
 		}
 		text := strings.Trim(raw, `'"`)
-		if v := textValue(text); v.Known() && len(text) < 200 {
+		if v := textValue(text); v.Known() && len(text) < 200 && room(r.config, name, maxSettings) {
 			f := fact{Value: v, at: []parser.Pos{e.At}, grade: Established, basis: "config"}
 			f.text = text
 			r.config[name] = f
@@ -508,6 +512,9 @@ func (t *Tracker) takeNotice(r *run, e parser.Event, rec *parser.Record) {
 	}
 	if rec.Level == parser.Raw {
 		if d, tried, free, total, _, ok := oom.ParseWarningW(text); ok {
+			if !room(r.warnW, d, maxProcesses) {
+				return
+			}
 			r.warnW[d] = warnAt{device: d, tried: tried, free: free, total: total, at: e.At}
 			return
 		}

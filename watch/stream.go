@@ -132,6 +132,7 @@ func (s *stream) event(e parser.Event) {
 	if s.t.Runs() != before {
 		s.heads = append(s.heads, &runHead{start: e.At})
 		s.dirty = true
+		s.suspect(e.At) // the run before may be over, and is to be forgotten
 	}
 	switch body := e.Body.(type) {
 	case parser.Banner, parser.Args, parser.Facts, parser.Ready, parser.Stop, parser.Stats:
@@ -143,8 +144,13 @@ func (s *stream) event(e parser.Event) {
 			return
 		}
 	}
-	if !s.changed || e.At.Before(s.changedFrom) {
-		s.changedFrom = e.At
+	s.suspect(e.At)
+}
+
+// suspect notes that a record may change a diagnosis.
+func (s *stream) suspect(at parser.Pos) {
+	if !s.changed || at.Before(s.changedFrom) {
+		s.changedFrom = at
 	}
 	s.changed = true
 }

@@ -1,4 +1,3 @@
-// Command diagnose tells why a vLLM server died.
 package main
 
 import (

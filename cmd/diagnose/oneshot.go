@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	_ "time/tzdata" // a static binary on a host without zone files
 
 	"diagnose/matcher"
+	"diagnose/matcher/catalog"
 	"diagnose/notify"
 	"diagnose/report"
 
@@ -92,8 +94,9 @@ func (o *oneshot) run(ctx context.Context, a *app, names []string) error {
 	if err := o.keepInputs(inputs, a.in); err != nil {
 		return err
 	}
+	flags := usedFlags()
 	for _, name := range slices.Sorted(maps.Keys(opt.Set)) {
-		if _, ok := usedFlags[name]; !ok {
+		if _, ok := flags[name]; !ok {
 			printWarning(a.err, "--set %s: not one of the flags that a diagnosis uses; shown, but changes nothing", dashed(name))
 		}
 	}
@@ -148,8 +151,9 @@ func exitOf(d matcher.Document) int {
 func (o *oneshot) options() (matcher.Options, error) {
 	opt := matcher.Options{Year: o.year, Zone: o.zone, Set: map[string]string{}}
 	var bad *multierror.Error
+	flags := usedFlags()
 	for _, s := range o.set {
-		name, value, err := parseSetting(s)
+		name, value, err := parseSetting(s, flags)
 		if err != nil {
 			bad = multierror.Append(bad, err)
 			continue
@@ -186,10 +190,9 @@ const (
 	bytesFlag          // 1 to 2^63-1
 )
 
-// usedFlags are the flags of which a diagnosis makes use: those of the
-// catalogue's expressions, and those that matcher reads itself (facts.go).
-// TestUsedFlags holds them against both.
-var usedFlags = map[string]flagKind{
+// flagKinds are the flags that matcher reads by name (facts.go, and the words
+// of its vocabulary that are flags), and those of the catalogue that are no text.
+var flagKinds = map[string]flagKind{
 	"gpu_memory_utilization":     ratioFlag,
 	"max_num_batched_tokens":     countFlag,
 	"max_num_seqs":               countFlag,
@@ -205,16 +208,31 @@ var usedFlags = map[string]flagKind{
 	"enable_expert_parallel":     truthFlag,
 	"enable_sleep_mode":          truthFlag,
 	"attention_backend":          textFlag,
-	"cudagraph_capture_sizes":    textFlag,
 	"kv_cache_dtype":             textFlag,
-	"kv_transfer_config":         textFlag,
 	"model":                      textFlag,
-	"speculative_config":         textFlag,
+}
+
+// catalogFlag is how an expression of the catalogue asks for a flag.
+var catalogFlag = regexp.MustCompile(`\bflags\.([a-z0-9_]+)`)
+
+// usedFlags gives the flags of which a diagnosis makes use.
+func usedFlags() map[string]flagKind {
+	used := maps.Clone(flagKinds)
+	names, _ := fs.Glob(catalog.FS, "*.yaml") // the pattern is good, the files are embedded
+	for _, name := range names {
+		data, _ := fs.ReadFile(catalog.FS, name)
+		for _, m := range catalogFlag.FindAllSubmatch(data, -1) {
+			if _, ok := used[string(m[1])]; !ok {
+				used[string(m[1])] = textFlag
+			}
+		}
+	}
+	return used
 }
 
 // parseSetting reads FLAG=VALUE, with or without leading dashes; the name comes
 // back with underscores.
-func parseSetting(s string) (name, value string, err error) {
+func parseSetting(s string, flags map[string]flagKind) (name, value string, err error) {
 	name, value, ok := strings.Cut(s, "=")
 	name = strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_")
 	if !ok || strings.Trim(name, "_") == "" {
@@ -223,7 +241,7 @@ func parseSetting(s string) (name, value string, err error) {
 	if name == "device_memory_utilization" {
 		name = "gpu_memory_utilization" // its second name from 0.31.0
 	}
-	kind, used := usedFlags[name]
+	kind, used := flags[name]
 	if !used {
 		if _, err := matcher.Compile(name); err == nil {
 			// A name of the catalogue's vocabulary would pass for a line of the log.

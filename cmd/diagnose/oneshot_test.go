@@ -22,7 +22,7 @@ func TestParseSetting(t *testing.T) {
 		{"speculative-config={\"method\"=\"x\"}", "speculative_config", "{\"method\"=\"x\"}"},
 		{"nonsense-flag=3", "nonsense_flag", "3"},
 	} {
-		if name, value, err := parseSetting(c.in); err != nil || name != c.name || value != c.value {
+		if name, value, err := parseSetting(c.in, usedFlags()); err != nil || name != c.name || value != c.value {
 			t.Errorf("%q: %q, %q, %v", c.in, name, value, err)
 		}
 	}
@@ -36,45 +36,45 @@ func TestParseSetting(t *testing.T) {
 		"enforce-eager=yes", "attention-backend=",
 		"free=1", "weights-bytes=1", "kv-usage-pct=99", "version=0.24.0",
 	} {
-		if name, value, err := parseSetting(in); err == nil {
+		if name, value, err := parseSetting(in, usedFlags()); err == nil {
 			t.Errorf("%q is taken for %q = %q", in, name, value)
 		}
 	}
 }
 
-// TestUsedFlags: a flag that an expression of the catalogue asks for can be
-// given, and one that can be given is asked for by name somewhere.
+// TestUsedFlags: what can be given without a warning is what matcher reads, and
+// a number or a truth is checked as one.
 func TestUsedFlags(t *testing.T) {
-	names, err := fs.Glob(catalog.FS, "*.yaml")
-	if err != nil || len(names) == 0 {
-		t.Fatal(err, len(names))
+	facts, err := os.ReadFile("../../matcher/facts.go")
+	if err != nil {
+		t.Fatal(err)
 	}
-	asked := map[string]bool{}
+	used := usedFlags()
+	for _, m := range regexp.MustCompile(`"flags\.([a-z0-9_]+)"|\bdef\("([a-z0-9_]+)"`).FindAllStringSubmatch(string(facts), -1) {
+		if _, ok := used[m[1]+m[2]]; !ok {
+			t.Errorf("facts.go uses %s, which is not among the used flags", m[1]+m[2])
+		}
+	}
+	catalogue := ""
+	names, err := fs.Glob(catalog.FS, "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range names {
 		data, err := fs.ReadFile(catalog.FS, name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`\bflags\.([a-z0-9_]+)`).FindAllStringSubmatch(string(data), -1) {
-			asked[m[1]] = true
-			if _, ok := usedFlags[m[1]]; !ok {
-				t.Errorf("%s uses flags.%s, which is not among usedFlags", name, m[1])
-			}
-		}
+		catalogue += string(data)
 	}
-	facts, err := os.ReadFile("../../matcher/facts.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range usedFlags {
+	for name, kind := range used {
 		_, err := matcher.Compile(name) // a word of the vocabulary
-		if err != nil && !asked[name] && !strings.Contains(string(facts), `flags.`+name) {
+		if err != nil && !strings.Contains(catalogue+string(facts), "flags."+name) {
 			t.Errorf("%s changes nothing", name)
 		}
-	}
-	for _, m := range regexp.MustCompile(`"flags\.([a-z0-9_]+)"|\bdef\("([a-z0-9_]+)"`).FindAllStringSubmatch(string(facts), -1) {
-		if _, ok := usedFlags[m[1]+m[2]]; !ok {
-			t.Errorf("facts.go uses %s, which is not among usedFlags", m[1]+m[2])
+		compared := regexp.MustCompile(`flags\.` + name + ` *(<|>|[-+*/] )`).MatchString(catalogue)
+		if compared && kind == textFlag {
+			t.Errorf("the catalogue takes %s for a number, its value is not checked as one", name)
 		}
 	}
 }

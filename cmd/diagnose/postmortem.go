@@ -60,7 +60,7 @@ func postmortem(ctx context.Context, a *app, cat *matcher.Catalog, opt matcher.O
 	if all {
 		incidents, observations = r.tracker.Incidents()
 	} else {
-		a.earlier = earlierFailed(r.tracker, opt.Servers)
+		a.earlier = earlierFailed(r.tracker, incidents)
 	}
 	doc.Incidents = append(doc.Incidents, incidents...)
 	doc.Observations = append(doc.Observations, observations...)
@@ -74,19 +74,41 @@ func postmortem(ctx context.Context, a *app, cat *matcher.Catalog, opt matcher.O
 	return doc, nil
 }
 
-// earlierFailed counts the failed runs before the last failed one of each
-// server.
-func earlierFailed(t *matcher.Tracker, servers []int) int {
-	n := 0
-	last := map[int]bool{}
-	for _, run := range t.Live(func(l matcher.Live) bool { return l.Failed }) {
-		if len(run.Incidents) == 0 {
-			continue
-		}
-		n++
-		last[servers[run.Start.Source]] = true
+// earlierFailed counts the failed runs of which nothing is told.
+func earlierFailed(t *matcher.Tracker, told []matcher.Incident) int {
+	type key struct {
+		id     string
+		source int
+		offset int64
 	}
-	return n - len(last)
+	keyOf := func(in matcher.Incident) key {
+		k := key{id: in.ID}
+		if at := in.Root.At; at != nil {
+			k.source = at.Source
+			if at.Offset != nil {
+				k.offset = *at.Offset
+			}
+		}
+		return k
+	}
+	left := map[key]int{}
+	for _, in := range told {
+		left[keyOf(in)]++
+	}
+	n := 0
+	for _, run := range t.Live(func(l matcher.Live) bool { return l.Failed }) {
+		found := false
+		for _, in := range run.Incidents {
+			if k := keyOf(in); left[k] > 0 {
+				left[k]--
+				found = true
+			}
+		}
+		if len(run.Incidents) > 0 && !found {
+			n++
+		}
+	}
+	return n
 }
 
 // server reads the files of one server.

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"diagnose/matcher"
-	"diagnose/matcher/catalog"
 	"diagnose/notify"
 	"diagnose/report"
 	"diagnose/tailer"
@@ -96,17 +95,21 @@ func (s *service) build(stdin io.Reader) error {
 // buildCatalog loads the knowledge. A bad overlay does not stop the daemon:
 // what is sound is used, the rest is told.
 func (s *service) buildCatalog() error {
-	var err error
-	if s.cfg.Catalog != "" {
-		s.cat, err = matcher.LoadCatalog(catalog.FS, os.DirFS(s.cfg.Catalog))
-	} else {
-		s.cat, err = matcher.EmbeddedCatalog()
+	if s.cfg.Catalog == "" {
+		cat, err := matcher.EmbeddedCatalog()
+		if err != nil {
+			return fmt.Errorf("load catalogue: %w", err)
+		}
+		s.cat = cat
+		return nil
 	}
-	if s.cat == nil {
-		return fmt.Errorf("load catalogue: %w", err)
+	cat, problems := loadOverlay(s.cfg.Catalog)
+	if cat == nil {
+		return fmt.Errorf("load catalogue: %w", errors.Join(problems...))
 	}
-	if err != nil {
-		s.log.Error("a part of the catalogue is refused", "error", err.Error())
+	s.cat = cat
+	for _, p := range problems {
+		s.log.Error("a mechanism is refused", "error", p.Error())
 	}
 	for _, id := range s.cat.Clashes {
 		s.log.Warn("an entry replaces the shipped one", "mechanism", id)
