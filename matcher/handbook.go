@@ -103,9 +103,17 @@ func EntryFormat(c *Catalog, source []byte) (string, error) {
 		key   string
 		words []string
 	}{
-		{"class", classWords()}, {"role", entryRoles}, {"scales_with of an entry", entryScales}, {"scales_with of a demand", demandScales},
-		{"on", signatureOns}, {"oom", signatureOOMs}, {"phase", signaturePhases}, {"root", signatureRoots}, {"state", versionStates},
-		{"grade of a statement", statementGrades}, {"grade of a step", stepGrades},
+		{"class", classWords()},
+		{"role", entryRoles},
+		{"scales_with of an entry", entryScales},
+		{"scales_with of a demand", demandScales},
+		{"on", signatureOns},
+		{"oom", signatureOOMs},
+		{"phase", signaturePhases},
+		{"root", signatureRoots},
+		{"state", versionStates},
+		{"grade of a statement", statementGrades},
+		{"grade of a step", stepGrades},
 	} {
 		fmt.Fprintf(&b, "| %s | %s |\n", w.key, strings.Join(w.words, ", "))
 	}

@@ -322,8 +322,10 @@ func (e *Entry) checkSignatures(src *source) {
 			key, is string
 			of      []string
 		}{
-			{"on", s.On, signatureOns}, {"oom", s.OOM, signatureOOMs},
-			{"phase", s.Phase, signaturePhases}, {"root", s.Root, signatureRoots},
+			{"on", s.On, signatureOns},
+			{"oom", s.OOM, signatureOOMs},
+			{"phase", s.Phase, signaturePhases},
+			{"root", s.Root, signatureRoots},
 		} {
 			src.oneOf(at(w.key), fmt.Sprintf("signature %d: %s", i+1, w.key), w.is, w.of)
 		}

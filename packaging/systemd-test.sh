@@ -478,7 +478,8 @@ manager() {
 		use Socket;
 		my ($path, %seen) = '/root/notify';
 		unlink $path;
-		socket(my $s, AF_UNIX, SOCK_DGRAM, 0) && bind($s, pack_sockaddr_un($path)) or die "socket: $!";
+		my $s;
+		socket($s, AF_UNIX, SOCK_DGRAM, 0) && bind($s, pack_sockaddr_un($path)) or die "socket: $!";
 		my $pid = fork;
 		if (!$pid) {
 			@ENV{'NOTIFY_SOCKET', 'WATCHDOG_USEC', 'STATE_DIRECTORY'} = ($path, 3000000, '/root/state');
@@ -500,6 +501,7 @@ manager() {
 		kill HUP => $pid;
 		await('RELOADING=1');
 		await('READY=1');
+		sleep 5; # the crash is recorded after the other ranks' time to write
 		kill TERM => $pid;
 		await('STOPPING=1');
 		waitpid $pid, 0;

@@ -45,8 +45,13 @@ func (o *Options) defaults() {
 		v   *time.Duration
 		def time.Duration
 	}{
-		{&o.Gather, 3 * time.Second}, {&o.Quiet, time.Second}, {&o.Settle, 5 * time.Second}, {&o.CloseAfter, time.Minute},
-		{&o.LookBack, 5 * time.Minute}, {&o.Historic, time.Hour}, {&o.HeldAfter, 7 * 24 * time.Hour},
+		{&o.Gather, 3 * time.Second},
+		{&o.Quiet, time.Second},
+		{&o.Settle, 5 * time.Second},
+		{&o.CloseAfter, time.Minute},
+		{&o.LookBack, 5 * time.Minute},
+		{&o.Historic, time.Hour},
+		{&o.HeldAfter, 7 * 24 * time.Hour},
 	} {
 		if *d.v <= 0 {
 			*d.v = d.def

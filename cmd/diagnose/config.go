@@ -128,8 +128,11 @@ func (c config) check(found *problems) {
 		name string
 		is   time.Duration
 	}{
-		{"gather", c.Timing.Gather}, {"settle", c.Timing.Settle}, {"close_after", c.Timing.CloseAfter},
-		{"historic", c.Timing.Historic}, {"held_after", c.Timing.HeldAfter},
+		{"gather", c.Timing.Gather},
+		{"settle", c.Timing.Settle},
+		{"close_after", c.Timing.CloseAfter},
+		{"historic", c.Timing.Historic},
+		{"held_after", c.Timing.HeldAfter},
 	} {
 		if d.is < 0 {
 			bad("timing."+d.name, "%s is negative", d.is)

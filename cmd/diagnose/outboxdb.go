@@ -10,6 +10,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 )
 
 // openOutboxDB opens the queue of notices. A file that cannot be read is moved
@@ -20,7 +21,7 @@ func openOutboxDB(dir string, log *slog.Logger) (*bolt.DB, error) {
 	switch {
 	case err == nil:
 		return db, nil
-	case errors.Is(err, bolt.ErrTimeout):
+	case errors.Is(err, berrors.ErrTimeout):
 		return nil, withHint(fmt.Errorf("state directory %s: another diagnose watch uses it", dir), "stop it, or give another --state-dir")
 	case errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrNotExist), diskRefuses(err):
 		return nil, fmt.Errorf("state directory: %w", err)
