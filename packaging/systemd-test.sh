@@ -91,7 +91,8 @@ boot() {
 	# A network of its own: nothing of the host's is touched.
 	systemd-nspawn -D "$root" --boot --register=no --keep-unit --private-network </dev/null >"$work/boot" 2>&1 &
 	nspawn=$!
-	if ! within 60 up >/dev/null; then
+	within 60 eval 'up || ! kill -0 "$nspawn"' >/dev/null
+	if ! up; then
 		why="systemd-nspawn: $(tr -d '\r' <"$work/boot" | grep -v '^ *$' | tail -n 1)"
 		halt
 		return 1
