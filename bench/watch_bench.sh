@@ -62,14 +62,16 @@ stop
 
 echo "== backlog: 8 files of together $mib MiB, with lines of 1 MiB"
 rm -rf "$dir/state" "$dir/incidents.jsonl" "$dir"/logs/*
+for i in 1 2 3 4 5 6 7 8; do head -n 1 "$crash" >"$dir/logs/$i.log"; done
 start
-sleep 2
-stop # there is a checkpoint: what comes now is a backlog, not a first start
+sleep 10
+stop # with a checkpoint of each file: what comes now is a backlog, no first start
 long() { head -c 1048000 /dev/zero | tr '\0' 'x'; echo; }
 for i in 1 2 3 4 5 6 7 8; do
 	shifted $((100 + i)) >"$dir/crash"
-	"$dir/biglog" "$dir/logs/$i.log" $((mib / 8)) "$dir/crash"
+	"$dir/biglog" "$dir/more" $((mib / 8)) "$dir/crash"
 	{
+		cat "$dir/more"
 		for _ in 1 2 3 4; do long; done
 		shifted $((200 + i))
 	} >>"$dir/logs/$i.log"

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"diagnose/matcher/catalog"
@@ -43,8 +44,11 @@ type shared struct {
 
 const sharedFile = "shared.yaml"
 
-// EmbeddedCatalog loads the knowledge that ships with the program.
-func EmbeddedCatalog() (*Catalog, error) { return LoadCatalog(catalog.FS) }
+// EmbeddedCatalog gives the knowledge that ships with the program. It is loaded
+// once; nobody changes a catalogue after it is loaded.
+func EmbeddedCatalog() (*Catalog, error) { return loadEmbedded() }
+
+var loadEmbedded = sync.OnceValues(func() (*Catalog, error) { return LoadCatalog(catalog.FS) })
 
 // LoadCatalog reads the entries of each file system in turn; a later one
 // replaces entries of an earlier one by id. All problems come back at once in a
@@ -92,6 +96,7 @@ func (c *Catalog) settle() []error {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.byID)) {
+		c.byID[id].source = nil // 5 MB of syntax trees, for a daemon's life
 		c.Entries = append(c.Entries, c.byID[id])
 	}
 	return errs

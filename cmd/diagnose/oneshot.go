@@ -94,12 +94,7 @@ func (o *oneshot) run(ctx context.Context, a *app, names []string) error {
 	if err := o.keepInputs(inputs, a.in); err != nil {
 		return err
 	}
-	flags := usedFlags()
-	for _, name := range slices.Sorted(maps.Keys(opt.Set)) {
-		if _, ok := flags[name]; !ok {
-			printWarning(a.err, "--set %s: not one of the flags that a diagnosis uses; shown, but changes nothing", dashed(name))
-		}
-	}
+	o.unused(a, opt.Set)
 	doc, err := postmortem(ctx, a, cat, opt, inputs, o.all)
 	if err != nil {
 		return err
@@ -151,7 +146,10 @@ func exitOf(d matcher.Document) int {
 func (o *oneshot) options() (matcher.Options, error) {
 	opt := matcher.Options{Year: o.year, Zone: o.zone, Set: map[string]string{}}
 	var bad *multierror.Error
-	flags := usedFlags()
+	var flags map[string]flagKind
+	if len(o.set) > 0 {
+		flags = usedFlags()
+	}
 	for _, s := range o.set {
 		name, value, err := parseSetting(s, flags)
 		if err != nil {
@@ -282,6 +280,19 @@ func (k flagKind) refuses(value string) string {
 		}
 	}
 	return ""
+}
+
+// unused tells of each flag given by hand that no diagnosis asks for.
+func (*oneshot) unused(a *app, set map[string]string) {
+	if len(set) == 0 {
+		return
+	}
+	flags := usedFlags()
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if _, ok := flags[name]; !ok {
+			printWarning(a.err, "--set %s: not one of the flags that a diagnosis uses; shown, but changes nothing", dashed(name))
+		}
+	}
 }
 
 // overruled tells of each flag given by hand that the log itself states

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,6 +36,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("FIXTURES", logs)
 			e.Setenv("ESC", "\x1b")
+			prepareDaemons(e)
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
@@ -50,7 +52,7 @@ func TestScripts(t *testing.T) {
 type scriptCommand = func(ts *testscript.TestScript, neg bool, args []string)
 
 func scriptCommands() map[string]scriptCommand {
-	return map[string]scriptCommand{
+	all := map[string]scriptCommand{
 		// exits STATUS COMMAND ARG...: run it and compare the exit status.
 		"exits": plain(2, func(ts *testscript.TestScript, args []string) error {
 			want, err := strconv.Atoi(args[0])
@@ -162,6 +164,8 @@ func scriptCommands() map[string]scriptCommand {
 			return valid([]byte(ts.ReadFile(args[0])))
 		}),
 	}
+	maps.Copy(all, daemonCommands())
+	return all
 }
 
 // plain is a command with a least number of arguments that cannot be negated.

@@ -166,7 +166,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, st := range c.s.follower.State() {
 		byStatus[st.Status]++
 	}
-	for _, st := range []tailer.Status{tailer.StatusWaiting, tailer.StatusDenied, tailer.StatusUnfit, tailer.StatusReading, tailer.StatusFollowing} {
+	for _, st := range []tailer.Status{tailer.StatusWaiting, tailer.StatusDenied, tailer.StatusUnfit, tailer.StatusDuplicate, tailer.StatusReading, tailer.StatusFollowing} {
 		gauge(descSources, float64(byStatus[st]), string(st))
 	}
 	gauge(descBuild, 1, version(), c.s.cat.Revision)
