@@ -210,7 +210,7 @@ func (s *Store) Incidents(most int) ([]Record, error) {
 	}
 	var problems *multierror.Error
 	var out []Record
-	for _, id := range ids[:min(most, len(ids))] {
+	for _, id := range ids[:max(0, min(most, len(ids)))] {
 		r, err := s.Get(id)
 		if err != nil {
 			problems = multierror.Append(problems, err)
@@ -230,7 +230,7 @@ func (s *Store) index(most int) ([]entry, error) {
 	}
 	var problems *multierror.Error
 	out := make([]entry, 0, min(most, len(ids)))
-	for _, id := range ids[:min(most, len(ids))] {
+	for _, id := range ids[:max(0, min(most, len(ids)))] {
 		r, err := s.Get(id)
 		if err != nil {
 			problems = multierror.Append(problems, err)

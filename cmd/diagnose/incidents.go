@@ -30,6 +30,9 @@ func (a *app) incidentsCommand() *cobra.Command {
 			if format != "text" && format != "json" {
 				return fmt.Errorf("--format %q is neither text nor json", format)
 			}
+			if most < 1 {
+				return fmt.Errorf("--last %d is not a positive number", most)
+			}
 			store := watch.ReadStore(dir)
 			if len(args) == 1 {
 				return a.showIncident(store, args[0], format)
