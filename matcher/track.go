@@ -85,9 +85,9 @@ func (t *Tracker) begins(src int, e parser.Event) bool {
 	cur := t.cur[src]
 	switch b := e.Body.(type) {
 	case parser.Banner:
-		return b.Version != "" && (cur == nil || cur.verAt != e.At && (cur.version != "" || cur.hasArgs || cur.over()))
+		return b.Version != "" && (cur == nil || cur.verAt != e.At && (cur.version != "" || cur.hasArgs || cur.over() || !cur.banner))
 	case parser.Args:
-		return cur == nil || cur.argsAt != e.At && (cur.hasArgs || cur.over())
+		return cur == nil || cur.argsAt != e.At && (cur.hasArgs || cur.over() || !cur.banner)
 	case parser.Config:
 		if b.Dump {
 			return false

@@ -111,20 +111,35 @@ func (j *journal) idle() {
 
 // arguments of journalctl. --all gives fields of more than 4 KiB instead of
 // null. Without a cursor the unit's current boot is read.
-func (j *journal) arguments() []string {
-	args := []string{"--output=json", "--all", "--follow", "--no-pager", "--quiet", "--unit=" + j.unit}
-	if j.read != "" {
-		return append(args, "--no-tail", "--after-cursor="+j.read)
+func (j *journal) arguments(follow bool) []string {
+	args := []string{"--output=json", "--all", "--no-pager", "--quiet", "--unit=" + j.unit}
+	if follow {
+		args = append(args, "--follow", "--no-tail")
 	}
-	return append(args, "--no-tail", "--boot")
+	if j.read != "" {
+		return append(args, "--after-cursor="+j.read)
+	}
+	return append(args, "--boot")
 }
 
-// once runs journalctl until it ends.
+// once reads until journalctl ends. --follow implies --boot (seen in systemd
+// 252), so what came after the cursor before the host was started again is read
+// without it first.
 func (j *journal) once(ctx context.Context) error {
+	if j.read != "" {
+		if err := j.journalctl(ctx, false); err != nil {
+			return err
+		}
+	}
+	return j.journalctl(ctx, true)
+}
+
+// journalctl runs it until it ends.
+func (j *journal) journalctl(ctx context.Context, follow bool) error {
 	command := j.f.opt.JournalCommand
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, command[0], append(slices.Clone(command[1:]), j.arguments()...)...)
+	cmd := exec.CommandContext(ctx, command[0], append(slices.Clone(command[1:]), j.arguments(follow)...)...)
 	cmd.WaitDelay = time.Second
 	said := &tailBuffer{max: 1024}
 	cmd.Stderr = said
@@ -135,7 +150,11 @@ func (j *journal) once(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("journal of %s: %w", j.unit, err)
 	}
-	j.set(StatusFollowing, nil)
+	if follow {
+		j.set(StatusFollowing, nil)
+	} else {
+		j.set(StatusReading, nil)
+	}
 	h := newHandoff()
 	ended := make(chan error, 1)
 	go func() {
@@ -143,13 +162,18 @@ func (j *journal) once(ctx context.Context) error {
 		ended <- err
 	}()
 	err = j.pump(ctx, h, ended)
-	cancel()
+	if follow || err != nil {
+		cancel()
+	}
 	failed := cmd.Wait()
 	if said := bytes.TrimSpace(said.b); failed != nil && len(said) > 0 {
 		failed = fmt.Errorf("%w: %s", failed, said)
 	}
 	if err == nil {
 		err = failed
+	}
+	if err == nil && !follow {
+		return nil
 	}
 	if err == nil {
 		err = io.ErrUnexpectedEOF // --follow does not end
@@ -232,6 +256,10 @@ func (j *journal) line(data []byte) {
 // turn begins a new ref where the unit was started anew.
 func (j *journal) turn(e journalEntry) {
 	if j.ref.Gen != 0 && (e.invocation == j.invocation || e.invocation == "") {
+		return
+	}
+	if j.ref.Gen != 0 && j.invocation == "" {
+		j.invocation = e.invocation // it was not known yet
 		return
 	}
 	if j.ref.Gen != 0 {

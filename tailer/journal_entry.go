@@ -44,6 +44,11 @@ func parseJournalEntry(data []byte) (journalEntry, error) {
 		e.unit = text("_SYSTEMD_USER_UNIT")
 	}
 	e.pid, _ = strconv.Atoi(text("_PID"))
+	// What the service manager says of the unit ("Starting ...") stands among the
+	// unit's own lines, in no sure order.
+	if unit := text("UNIT"); e.pid == 1 && unit != "" {
+		e.unit, e.invocation, e.pid = unit, text("INVOCATION_ID"), 0
+	}
 	message, ok := journalField(fields["MESSAGE"])
 	e.message, e.absent = message, !ok
 	return e, nil

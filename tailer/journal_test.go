@@ -66,6 +66,7 @@ while read -r line; do
 	if [ -z "$after" ]; then printf '%s\n' "$line"; continue; fi
 	case $line in *"\"$after\""*) after=;; esac
 done < "$0.entries"
+case " $* " in *" --follow "*) ;; *) exit 0;; esac
 echo "it was rotated" >&2
 exit 1
 `), 0o755))
@@ -78,6 +79,32 @@ func entry(cursor, invocation string, message any) string {
 		"_PID": "4711", "_SYSTEMD_INVOCATION_ID": invocation,
 	})
 	return string(b) + "\n"
+}
+
+// managed is an entry of the service manager about the unit.
+func managed(cursor, invocation string, message any) string {
+	b, _ := json.Marshal(map[string]any{
+		"__CURSOR": cursor, "MESSAGE": message, "_SYSTEMD_UNIT": "init.scope", "_HOSTNAME": "node17",
+		"_PID": "1", "UNIT": "vllm.service", "INVOCATION_ID": invocation,
+	})
+	return string(b) + "\n"
+}
+
+// What the service manager says of a unit is of the unit's invocation, wherever
+// it comes among the unit's lines.
+func TestJournalManager(t *testing.T) {
+	r := &recorder{}
+	j := newJournal(&Follower{opt: Options{}.withDefaults(), handler: r}, "vllm", Checkpoint{})
+	for i, e := range []string{
+		managed("s=1", "i1", "Starting"), entry("s=2", "i1", "one"), managed("s=3", "i1", "Deactivated"), entry("s=4", "i1", "two"),
+		managed("s=5", "i2", "Starting"), entry("s=6", "i2", "three"),
+	} {
+		j.entry(Line{Data: []byte(e)})
+		if got, want := j.ref.Meta.Unit, "vllm.service"; got != want {
+			t.Errorf("entry %d: unit %q", i, got)
+		}
+	}
+	waitCalls(t, r, "Starting", "one", "Deactivated", "two", "gone", "Starting", "three")
 }
 
 func TestFollowJournal(t *testing.T) {
@@ -111,6 +138,10 @@ func TestFollowJournal(t *testing.T) {
 	eventually(t, "a restart", func() bool { return f.Counters().JournalRestarts.Load() > 0 })
 	write(t, entries, entry("s=6", "i2", "later"))
 	waitCalls(t, r, "one", "two", "three", "\xffx", "gone", "of the next start", "later")
+	eventually(t, "it is followed again", func() bool {
+		made, err := os.ReadFile(command[1] + ".calls")
+		return err == nil && strings.Contains(string(made), "--follow --no-tail --after-cursor=s=6\n")
+	})
 	if n := f.Counters().JournalSkipped.Load(); n != 1 {
 		t.Errorf("%d entries skipped", n)
 	}
@@ -131,7 +162,10 @@ func TestFollowJournal(t *testing.T) {
 	made, err := os.ReadFile(command[1] + ".calls")
 	must(t, err)
 	first, rest, _ := strings.Cut(string(made), "\n")
-	if first != "--output=json --all --follow --no-pager --quiet --unit=vllm --no-tail --boot" || !strings.Contains(rest, "--no-tail --after-cursor=s=5") {
+	const all = "--output=json --all --no-pager --quiet --unit=vllm"
+	// Behind a cursor it is read without --follow first, which would leave out
+	// what an earlier boot wrote.
+	if first != all+" --follow --no-tail --boot" || !strings.HasPrefix(rest, all+" --after-cursor=s=5\n") || !strings.Contains(rest, all+" --follow --no-tail --after-cursor=s=6\n") {
 		t.Errorf("called with\n%s", made)
 	}
 }

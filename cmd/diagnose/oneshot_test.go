@@ -12,6 +12,7 @@ import (
 )
 
 func TestParseSetting(t *testing.T) {
+	flags := usedFlags()
 	for _, c := range []struct{ in, name, value string }{
 		{"gpu-memory-utilization=0.92", "gpu_memory_utilization", "0.92"},
 		{"--gpu_memory_utilization=1", "gpu_memory_utilization", "1"},
@@ -22,7 +23,7 @@ func TestParseSetting(t *testing.T) {
 		{"speculative-config={\"method\"=\"x\"}", "speculative_config", "{\"method\"=\"x\"}"},
 		{"nonsense-flag=3", "nonsense_flag", "3"},
 	} {
-		if name, value, err := parseSetting(c.in, usedFlags()); err != nil || name != c.name || value != c.value {
+		if name, value, err := parseSetting(c.in, flags); err != nil || name != c.name || value != c.value {
 			t.Errorf("%q: %q, %q, %v", c.in, name, value, err)
 		}
 	}
@@ -36,7 +37,7 @@ func TestParseSetting(t *testing.T) {
 		"enforce-eager=yes", "attention-backend=",
 		"free=1", "weights-bytes=1", "kv-usage-pct=99", "version=0.24.0",
 	} {
-		if name, value, err := parseSetting(in, usedFlags()); err == nil {
+		if name, value, err := parseSetting(in, flags); err == nil {
 			t.Errorf("%q is taken for %q = %q", in, name, value)
 		}
 	}
