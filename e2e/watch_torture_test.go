@@ -157,7 +157,7 @@ func killed(t *testing.T, rnd *rand.Rand, kills int, rotate func(string, int) er
 					t.Fatal(err)
 				}
 			}
-			time.Sleep(time.Duration(rnd.IntN(120)) * time.Millisecond)
+			time.Sleep(time.Duration(rnd.IntN(250)) * time.Millisecond)
 			kill()
 			start()
 		}
