@@ -201,15 +201,16 @@ func formatValue(v Value, format string) string {
 	return strconv.FormatFloat(v.num, 'f', -1, 64)
 }
 
-// SizeText prints a size as PyTorch does: MiB up to 1 GiB, GiB above, always
-// with its unit.
+// SizeText prints a size with its unit, as reports do: the next unit is taken
+// where two decimals would print 1024.00.
 func SizeText(bytes int64) string {
-	switch abs := max(bytes, -bytes); {
-	case abs > 1<<30:
+	const almost = 1023.995
+	switch abs := math.Abs(float64(bytes)); {
+	case abs >= almost*(1<<20):
 		return fmt.Sprintf("%.2f GiB", float64(bytes)/(1<<30))
-	case abs > 1<<20:
+	case abs >= almost*(1<<10):
 		return fmt.Sprintf("%.2f MiB", float64(bytes)/(1<<20))
-	case abs > 1<<10:
+	case abs >= 1<<10:
 		return fmt.Sprintf("%.2f KiB", float64(bytes)/(1<<10))
 	}
 	return fmt.Sprintf("%d B", bytes)
