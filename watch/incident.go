@@ -107,7 +107,7 @@ func (s *stream) rest(now time.Time) {
 
 // settled tells that time alone brings nothing new but the end of HeldAfter.
 func (s *stream) settled(now time.Time) bool {
-	if _, open := s.p.OpenFrom(); open && !s.torn {
+	if _, open := s.p.OpenFrom(); open && s.peeked != s.next {
 		return false
 	}
 	for _, r := range s.runs {

@@ -12,7 +12,7 @@ import (
 func (a *app) checkConfigCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "check-config FILE", Short: "Check the daemon's configuration, all problems at once", Args: cobra.ExactArgs(1),
-		Long: "Checks keys, types and values, the secrets' files, the mechanisms of the directory\nnamed by catalog, and for each path whether the user who runs this can read it\n(run it as the service's user to know that).",
+		Long: "Checks keys, types and values, the secrets' files, the mechanisms of the directory\nnamed by catalog, and for each path whether the user who runs this can read it\nand whether the packaged service's could.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, found, err := readConfig(args[0])
 			if err != nil {
@@ -24,6 +24,9 @@ func (a *app) checkConfigCommand() *cobra.Command {
 			}
 			for _, p := range c.Paths {
 				fmt.Fprintf(a.out, "%s: %s\n", p, readable(p))
+				if why := serviceReads(p); why != "" {
+					fmt.Fprintf(a.out, "%s: not readable by the packaged service's user: %s\n", p, why)
+				}
 			}
 			for _, j := range c.Journals {
 				fmt.Fprintf(a.out, "journal of %s: read through journalctl\n", j)
@@ -59,6 +62,21 @@ func checkOverlay(dir string, found *problems) []error {
 	}
 	_, broken := loadOverlay(dir)
 	return broken
+}
+
+// serviceReads says why the packaged service cannot read a file of a pattern.
+func serviceReads(pattern string) string {
+	names, err := filepath.Glob(pattern)
+	if err != nil {
+		return "" // told with the configuration
+	}
+	groups := serviceIDs()
+	for _, n := range names {
+		if why := serviceCannot(n, groups); why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // readable says what a path gives this user.

@@ -10,6 +10,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +22,7 @@ import (
 	"diagnose/notify"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 )
 
@@ -326,5 +329,34 @@ func TestFirstStart(t *testing.T) {
 				t.Errorf("begins at %d, expected %d", got, c.want)
 			}
 		})
+	}
+}
+
+// The page of the daemon names every metric, and no other.
+func TestDocsNameEveryMetric(t *testing.T) {
+	page, err := os.ReadFile("../../docs/watch.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(page), "| metric, with `diagnose_` in front | |")
+	table, _, end := strings.Cut(table, "\n\n")
+	if !ok || !end {
+		t.Fatal("no table of metrics")
+	}
+	var want, got []string
+	all := make(chan *prometheus.Desc, 100)
+	(&collector{}).Describe(all)
+	close(all)
+	form := regexp.MustCompile(`fqName: "diagnose_([a-z_]+)"`)
+	for d := range all {
+		want = append(want, form.FindStringSubmatch(d.String())[1])
+	}
+	for _, m := range regexp.MustCompile("(?m)`([a-z_]+)(?:\\{[a-z,]+\\})?`").FindAllStringSubmatch(table, -1) {
+		got = append(got, m[1])
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-program +page):\n%s", diff)
 	}
 }
