@@ -36,8 +36,8 @@
 //     a last line that was never ended, unless what follows is a start.
 //   - Of a file that was removed while nobody looked, at most Carry of the text
 //     that was not committed is kept, in the checkpoint.
-//   - Generations that came and went unseen are ordered by their times, and by
-//     their names where these are equal.
+//   - Generations that came and went unseen are ordered by the dates in their
+//     names, else by their times, and by their names where these are equal.
 //   - nxadm/tail holds about three times a line that is written in one go: 306
 //     MiB were measured for 100 MiB, and 9 MiB with OwnReader.
 //   - A truncation in place loses what was written between the rotator's copy

@@ -2,7 +2,6 @@ package tailer
 
 import (
 	"io"
-	"os"
 	"time"
 )
 
@@ -47,6 +46,9 @@ type SourceRef struct {
 	Head    string
 	HeadLen int
 	Meta    Meta
+	// Excerpt: only the start of the run is read from it, and that never again.
+	// There is nothing to commit in it.
+	Excerpt bool
 }
 
 // Meta is what the place of a log tells about its writer. What is unknown is
@@ -70,10 +72,11 @@ type Options struct {
 	Stdin    io.Reader
 	// Store keeps the checkpoints; nil keeps none.
 	Store Store
-	// FirstStart gives the offset to begin from in a file that has no
-	// checkpoint and was there before the Follower was. It must be the start
-	// of a line. Nil begins at 0.
-	FirstStart func(path string, f *os.File, size int64) int64
+	// Runs finds where to begin in a log that has no checkpoint and was there
+	// before the Follower was. Nil begins with the first byte of its file.
+	Runs RunFinder
+	// Back is how much text, in bytes, is read for that. Default 64 MiB.
+	Back int64
 	// Starts reports that a line surely begins a line of its own. It is asked
 	// where a generation ended without "\n": if it says no, or is nil, the
 	// next generation's first line is taken for the rest of that piece.
@@ -140,6 +143,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxLine <= 0 {
 		o.MaxLine = defaultMaxLine
+	}
+	if o.Back <= 0 {
+		o.Back = 64 << 20
 	}
 	if o.Burst <= 0 {
 		o.Burst = 256 << 10

@@ -307,39 +307,6 @@ func TestFollowBurst(t *testing.T) {
 	waitLines(t, r, want...)
 }
 
-func TestFollowFirstStart(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "vllm.log")
-	write(t, path, "one\ntwo\nthree\n")
-	r := &recorder{}
-	opt := fast(path)
-	opt.FirstStart = func(p string, f *os.File, size int64) int64 {
-		off, _, err := LastLineContaining(f, size, 0, [][]byte{[]byte("two")})
-		if p != path || size != 14 || err != nil {
-			t.Errorf("first start of %s, %d bytes: %v", p, size, err)
-		}
-		return off
-	}
-	_, stop := follow(t, opt, r)
-	waitLines(t, r, "two", "three")
-	for _, e := range r.all() {
-		if e.call == "line" && e.line.Number != 0 {
-			t.Errorf("%q has number %d, which is not known", e.text, e.line.Number)
-		}
-	}
-	stop()
-
-	// A log that is born while we look is read from its first byte.
-	late := filepath.Join(t.TempDir(), "late.log")
-	r = &recorder{}
-	opt.Paths = []string{late}
-	opt.FirstStart = func(string, *os.File, int64) int64 { t.Error("asked"); return 0 }
-	f, _ := follow(t, opt, r)
-	eventually(t, "waiting", func() bool { s := f.State(); return len(s) == 1 && s[0].Status == StatusWaiting })
-	time.Sleep(2 * opt.Tick)
-	write(t, late, "one\n")
-	waitLines(t, r, "one")
-}
-
 func TestFollowStarts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "vllm.log")
 	write(t, path, "one\nterminate called")

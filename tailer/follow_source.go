@@ -28,6 +28,7 @@ type source struct {
 	watch  tailer
 	misses int // looks in a row at which the path was another file
 	hurry  int // looks to come that do not wait a whole tick
+	tries  int // to begin while a rotator was at work
 
 	scratch   []byte
 	looked    time.Time // last look at the container's folder
@@ -182,7 +183,8 @@ func (s *source) seen(err error, now time.Time) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		s.status = StatusWaiting
-		s.old = s.old && len(s.lives) > 0 // what comes now is new
+		// What comes now is new, unless a rotator was just at work.
+		s.old = s.old && (len(s.lives) > 0 || now.Sub(s.missed) < s.f.opt.Grace)
 		s.err = nil
 	case errors.Is(err, fs.ErrPermission):
 		s.status = StatusDenied
@@ -225,39 +227,39 @@ func (s *source) open(ctx context.Context, path string) {
 	if s.cur() == nil {
 		s.resume(ctx) // it may have found nothing before the path was there
 	}
-	// Looked at before the file is opened: what comes beside it later is new.
-	var newest Position
-	if s.cur() == nil {
-		newest = s.learnSiblings(path)
-	} else if s.cur().file != nil {
+	cur := s.cur()
+	if cur != nil && cur.file != nil {
 		return
+	}
+	back := cur == nil && s.old && s.f.opt.Runs != nil
+	var newest Position
+	if cur == nil && !back {
+		// Looked at before the file is opened: what comes beside it later is new.
+		newest = s.learnSiblings(path)
 	}
 	file, info, name := s.openLive(path)
-	if file == nil {
-		return
-	}
-	s.setStatus(StatusFollowing, nil)
-	if s.cur() != nil {
+	switch {
+	case file == nil:
+	case cur != nil:
+		s.setStatus(StatusFollowing, nil)
 		s.enter(ctx, s.newLife(file, info, name, 0, 0), RotatedOffline)
-		return
+	case back:
+		if !s.beginBack(ctx, path, file, info, name) {
+			_ = file.Close()
+			s.hurry = 1
+		}
+	default:
+		s.beginAt(s.newLife(file, info, name, 0, 0), newest)
 	}
+}
+
+// beginAt makes l the first life; all up to newest needs no reading.
+func (s *source) beginAt(l *life, newest Position) {
+	s.setStatus(StatusFollowing, nil)
 	s.mu.Lock()
 	s.done = &newest
 	s.mu.Unlock()
-	if s.old && s.beginBefore(ctx, path) {
-		s.finishContainer(ctx)
-		s.begin(s.newLife(file, info, name, 0, 0))
-		return
-	}
-	s.begin(s.newLife(file, info, name, s.firstStart(path, file, info), 0))
-}
-
-// firstStart is where a file without a checkpoint is begun.
-func (s *source) firstStart(path string, file *os.File, info os.FileInfo) int64 {
-	if !s.old || s.f.opt.FirstStart == nil {
-		return 0
-	}
-	return min(max(0, s.f.opt.FirstStart(path, file, info.Size())), info.Size())
+	s.begin(l)
 }
 
 // begin makes l the first life, or the first of another run.

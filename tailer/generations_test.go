@@ -1,11 +1,13 @@
 package tailer
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -126,4 +128,41 @@ func TestSiblings(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// The kubelet gives a compressed file the time of the compression, which can be
+// later than the last writing of the next generation.
+func TestDatedGenerationsInOrder(t *testing.T) {
+	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
+	for name, c := range map[string]struct {
+		files map[string]int // name and time
+		want  []string
+	}{
+		"compressed late": {
+			map[string]int{"0.log.20261130-010000.gz": 30, "0.log.20261130-020000.gz": 31, "0.log.20261130-030000": 29, "0.log": 40},
+			[]string{"0.log.20261130-010000.gz", "0.log.20261130-020000.gz", "0.log.20261130-030000", "0.log"},
+		},
+		"two runs": {
+			map[string]int{"0.log.20261130-010000.gz": 30, "0.log.20261130-020000": 20, "0.log": 21, "1.log": 25},
+			[]string{"0.log.20261130-010000.gz", "0.log.20261130-020000", "0.log", "1.log"},
+		},
+		"numbers tell nothing": {
+			map[string]int{"x.1": 10, "x.2": 20, "x.3": 30},
+			[]string{"x.1", "x.2", "x.3"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []*candidate
+			for _, n := range slices.Sorted(maps.Keys(c.files)) {
+				all = append(all, &candidate{name: n, modified: at(c.files[n])})
+			}
+			var got []string
+			for _, c := range inOrder(all) {
+				got = append(got, c.name)
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
 }

@@ -180,21 +180,16 @@ func (s *source) finishContainer(ctx context.Context) {
 	s.f.handler.Gone(cur.ref)
 }
 
-// beginBefore reads, at a first start, the run before the one that is being
-// written: its crash may be the reason for the restart.
-func (s *source) beginBefore(ctx context.Context, path string) bool {
-	n, ok := restartOf(filepath.Base(path))
-	if !s.target.successor || !ok || n == 0 {
-		return false
+// runsSince names the files of a container's runs from that of name on, before
+// the one that is written.
+func (s *source) runsSince(name, path string) (names []string) {
+	from, ok := runOf(name)
+	to, last := restartOf(filepath.Base(path))
+	if !s.target.successor || !ok || !last {
+		return nil
 	}
-	name := filepath.Join(filepath.Dir(path), strconv.Itoa(n-1)+".log")
-	file, info, err := openRegular(name)
-	if err != nil {
-		return false
+	for n := max(from, to-maxBetween); n < to; n++ {
+		names = append(names, filepath.Join(filepath.Dir(path), strconv.Itoa(n)+".log"))
 	}
-	l := s.newLife(file, info, realName(name), s.firstStart(name, file, info), 0)
-	l.ref.Meta.Restart = n - 1
-	s.begin(l)
-	s.readWhole(ctx, l)
-	return true
+	return names
 }

@@ -91,7 +91,7 @@ func TestFollowPod(t *testing.T) {
 	r := &recorder{}
 	store := &memStore{}
 	opt := fast(filepath.Join(pods, "*/*/*.log"), filepath.Join(links, "*.log"))
-	opt.Store = store
+	opt.Store, opt.Runs = store, startWords{}
 	f, stop := follow(t, opt, r)
 	waitCalls(t, r, "crash", "last words", "gone", "start")
 	if s := f.State(); len(s) != 1 || s[0].Path != filepath.Join(dir, "*.log") {

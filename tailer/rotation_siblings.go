@@ -2,6 +2,7 @@ package tailer
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"os"
 	"path/filepath"
@@ -117,6 +118,15 @@ func newCandidate(name string) *candidate {
 	if err != nil {
 		return nil
 	}
+	c := candidateOf(name, file, info)
+	if c == nil {
+		_ = file.Close() // compressed and not complete yet, for one
+	}
+	return c
+}
+
+// candidateOf is nil for what cannot be read.
+func candidateOf(name string, file *os.File, info os.FileInfo) *candidate {
 	c := &candidate{name: name, file: file, info: info, id: idOf(info), size: info.Size(), modified: info.ModTime()}
 	head := make([]byte, headMax)
 	src, err := c.open()
@@ -127,7 +137,6 @@ func newCandidate(name string) *candidate {
 		_ = src.Close()
 	}
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		_ = file.Close() // compressed and not complete yet, for one
 		return nil
 	}
 	return c
@@ -157,8 +166,36 @@ func inOrder(all []*candidate) []*candidate {
 	if up > down {
 		slices.Reverse(all)
 	}
-	slices.SortStableFunc(all, func(a, b *candidate) int { return a.modified.Compare(b.modified) })
+	written := writtenBy(all)
+	slices.SortStableFunc(all, func(a, b *candidate) int { return written[a].Compare(written[b]) })
 	return all
+}
+
+// writtenBy gives the time by which each was complete. The kubelet compresses
+// without keeping the file's time, but dated names of one log tell their order:
+// no text was written after that of a later name.
+func writtenBy(all []*candidate) map[*candidate]time.Time {
+	written := map[*candidate]time.Time{}
+	type dated struct {
+		c    *candidate
+		when string
+	}
+	logs := map[string][]dated{}
+	for _, c := range all {
+		written[c] = c.modified
+		if g := parseGeneration(c.name); g.when != "" {
+			logs[g.stem] = append(logs[g.stem], dated{c, g.when})
+		}
+	}
+	for _, log := range logs {
+		slices.SortStableFunc(log, func(a, b dated) int { return cmp.Compare(b.when, a.when) })
+		for i := 1; i < len(log); i++ {
+			if next := written[log[i-1].c]; !written[log[i].c].Before(next) {
+				written[log[i].c] = next.Add(-1)
+			}
+		}
+	}
+	return written
 }
 
 // holds tells whether the text of c has want before off.

@@ -194,6 +194,9 @@ func (s *stream) startSaved(key string) {
 // committedAt gives the position that a checkpoint stands for: the newest
 // commit that it can come from.
 func (s *stream) committedAt(c tailer.Checkpoint) parser.Pos {
+	if !s.read {
+		return parser.Pos{Source: s.ahead} // an excerpt stands before it
+	}
 	if len(c.Generations) == 0 {
 		return s.committed
 	}

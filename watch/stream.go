@@ -36,6 +36,7 @@ type stream struct {
 	read    bool       // a whole line was read
 	resumed bool       // the reading goes on from an earlier life's checkpoint
 	next    parser.Pos // where reading would resume, if read
+	ahead   int        // the first source that is no excerpt
 	raw     []byte     // the line that is being read
 	rawAt   parser.Pos
 
@@ -93,7 +94,14 @@ func (s *stream) source(ref tailer.SourceRef) int {
 		s.begun = true
 		s.restore()
 	}
-	return s.sources.add(ref)
+	if s.sources.ref(s.sources.last).Excerpt {
+		s.p.Flush() // what stood between is not read
+	}
+	i := s.sources.add(ref)
+	if ref.Excerpt {
+		s.ahead = i + 1
+	}
+	return i
 }
 
 // line takes a line of the log.
@@ -105,6 +113,9 @@ func (s *stream) line(ref tailer.SourceRef, l tailer.Line) {
 	s.lastInput, s.called, s.atRest = now, now, false
 	s.d.metrics.line(len(l.Data), l.Cut > 0)
 	s.feed(parser.Line{At: parser.Pos{Source: src, Line: l.Number, Offset: l.Offset}, Data: l.Data, Cut: l.Cut})
+	if ref.Excerpt {
+		return
+	}
 	s.read, s.torn = true, false
 	s.next = parser.Pos{Source: src, Offset: l.Next}
 	if l.Number > 0 {
@@ -225,7 +236,7 @@ func (s *stream) commit(now time.Time, force bool) {
 			at = r.from
 		}
 	}
-	if at == s.committed || s.sources.ref(at.Source).Gen == 0 {
+	if ref := s.sources.ref(at.Source); at == s.committed || ref.Gen == 0 || ref.Excerpt {
 		return
 	}
 	if !force && at.Source == s.committed.Source && at.Offset-s.committed.Offset < commitBytes && now.Sub(s.committedOn) < commitEvery {

@@ -2,49 +2,75 @@ package main
 
 import (
 	"bytes"
-	"os"
+	"context"
+	"io"
 	"strings"
 
 	"diagnose/tailer"
 )
 
-// firstStart finds where to begin in a log that was never followed: at the
-// start of the run before the last one, so that the configuration and a crash
-// just before are known; at most 64 MiB back.
-func firstStart(_ string, f *os.File, size int64) int64 {
-	const back = 64 << 20
-	args := [][]byte{[]byte("non-default args: {"), []byte("args: Namespace(")}
-	at, ok, err := tailer.LastLineContaining(f, size, back, args)
-	if err != nil || !ok {
-		return lineFrom(f, size, size-back)
-	}
-	if left := back - (size - at); left > 0 {
-		if before, ok, err := tailer.LastLineContaining(f, at, left, args); err == nil && ok {
-			at = before
+// runFinder finds the starts of servers (tailer.RunFinder).
+type runFinder struct{}
+
+var (
+	// argsMarks stand in the line with the arguments, which every server prints
+	// once (vllm/entrypoints).
+	argsMarks = [][]byte{[]byte("non-default args: {"), []byte("args: Namespace(")}
+	// bannerMarks stand a few lines above it.
+	bannerMarks = [][]byte{[]byte("█  version "), []byte("vLLM API server version "), []byte("vLLM server version ")}
+)
+
+// bannerReach is how far above its arguments a banner is looked for, in bytes.
+const bannerReach = 8 << 10
+
+// Back implements tailer.RunFinder.
+func (runFinder) Back(f io.ReaderAt, end, limit int64) ([]int64, error) {
+	var starts []int64
+	floor := max(0, end-limit)
+	for at := end; len(starts) < 2 && at > floor; {
+		found, ok, err := tailer.LastLineContaining(f, at, at-floor, argsMarks)
+		if err != nil {
+			return nil, err
 		}
+		if !ok {
+			break
+		}
+		at = found
+		if b, ok, err := tailer.LastLineContaining(f, at, bannerReach, bannerMarks); err == nil && ok {
+			at = b
+		}
+		starts = append([]int64{at}, starts...)
 	}
-	// The banner stands a few lines above the arguments.
-	banner := [][]byte{[]byte("█  version "), []byte("vLLM API server version "), []byte("vLLM server version ")}
-	if b, ok, err := tailer.LastLineContaining(f, at, 8<<10, banner); err == nil && ok {
-		at = b
-	}
-	if at <= 8<<10 {
-		return 0 // only so are lines counted, and what stands before is short
-	}
-	return at
+	return starts, nil
 }
 
-// lineFrom gives the start of the first line that begins at or after an offset.
-func lineFrom(f *os.File, size, at int64) int64 {
-	if at <= 0 {
-		return 0
+// Forward implements tailer.RunFinder.
+func (runFinder) Forward(ctx context.Context, text io.Reader) (starts []tailer.Place, size int64, err error) {
+	banner := tailer.Place{Offset: -bannerReach - 1}
+	size, _, err = tailer.Read(ctx, text, tailer.ReadOptions{StartLine: 1, Final: true}, func(l tailer.Line) error {
+		at := tailer.Place{Offset: l.Offset, Line: l.Number}
+		switch {
+		case containsAny(l.Data, argsMarks):
+			if l.Offset-banner.Offset <= bannerReach {
+				at = banner
+			}
+			starts = append(starts[max(0, len(starts)-1):], at)
+			banner.Offset = -bannerReach - 1 // of this run
+		case containsAny(l.Data, bannerMarks):
+			banner = at
+		}
+		return nil
+	})
+	return starts, size, err
+}
+
+func containsAny(line []byte, marks [][]byte) bool {
+	for _, m := range marks {
+		if bytes.Contains(line, m) {
+			return true
+		}
 	}
-	buf := make([]byte, 1<<20)
-	n, _ := f.ReadAt(buf, at-1) // a short read leaves the end to start from
-	if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
-		return at + int64(i)
-	}
-	return size
+	return false
 }
 
 // startsRecord tells whether a line certainly begins a line of its own.

@@ -89,7 +89,7 @@ func (s *service) build(stdin io.Reader) error {
 	}
 	s.follower, err = tailer.NewFollower(tailer.Options{
 		Paths: s.cfg.Paths, Journals: s.cfg.Journals, Stdin: stdin,
-		Store: s.daemon.Checkpoints(tailer.NewCheckpointFile(s.cfg.StateDir)), FirstStart: firstStart, Starts: startsRecord,
+		Store: s.daemon.Checkpoints(tailer.NewCheckpointFile(s.cfg.StateDir)), Runs: runFinder{}, Starts: startsRecord,
 		// A quiet log's lines still come at once, through inotify; only a
 		// rotation of it is seen a second later.
 		IdleTick: 2 * time.Second, IdleEvery: 2 * time.Second,

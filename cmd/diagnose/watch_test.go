@@ -299,36 +299,50 @@ func TestSeldom(t *testing.T) {
 	}
 }
 
-func TestFirstStart(t *testing.T) {
+func TestRunFinder(t *testing.T) {
 	run := func(n int) string {
 		return fmt.Sprintf("(APIServer pid=%d) INFO 11-30 02:27:10 [api_utils.py:339]  ▄▄ ▄█ █     █     █ ▀▄▀ █  version 0.24.0\n(APIServer pid=%d) INFO x non-default args: {'port': 1}\n", n, n)
 	}
-	filler := strings.Repeat("(APIServer pid=1) INFO x y\n", 400) // more than firstStart reads for its own sake
+	filler := strings.Repeat("(APIServer pid=1) INFO x y\n", 400) // more than a banner's distance
+	bare := "INFO x args: Namespace(port=1)\n"
 	for name, c := range map[string]struct {
 		log  string
-		want int
+		want []int64
 	}{
-		"no start":     {filler, 0},
-		"one start":    {filler + run(1) + filler, len(filler)},
-		"two starts":   {filler + run(1) + filler + run(2), len(filler)},
-		"three starts": {filler + run(1) + filler + run(2) + run(3) + filler, len(filler)*2 + len(run(1))},
-		"empty":        {"", 0},
+		"no start":         {filler, nil},
+		"one start":        {filler + run(1) + filler, []int64{10800}},
+		"two starts":       {filler + run(1) + filler + run(2), []int64{10800, int64(2*len(filler) + len(run(1)))}},
+		"three starts":     {run(1) + filler + run(2) + filler + run(3) + filler, []int64{int64(len(filler) + len(run(1))), int64(2*len(filler) + 2*len(run(1)))}},
+		"without a banner": {filler + bare + filler + bare, []int64{10800, int64(2*len(filler) + len(bare))}},
+		"banner far above": {strings.SplitAfter(run(1), "\n")[0] + filler + bare, []int64{int64(len(strings.SplitAfter(run(1), "\n")[0]) + len(filler))}},
+		"empty":            {"", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "log")
-			if err := os.WriteFile(path, []byte(c.log), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			f, err := os.Open(path)
+			back, err := runFinder{}.Back(strings.NewReader(c.log), int64(len(c.log)), 1<<20)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer f.Close()
-			got := int(firstStart("", f, int64(len(c.log))))
-			if got > len(c.log) || !strings.HasPrefix(c.log[got:], c.log[c.want:min(len(c.log), c.want+40)]) {
-				t.Errorf("begins at %d, expected %d", got, c.want)
+			if diff := cmp.Diff(c.want, back); diff != "" {
+				t.Errorf("from the end (-want +got):\n%s", diff)
+			}
+			places, size, err := runFinder{}.Forward(t.Context(), strings.NewReader(c.log))
+			if err != nil || size != int64(len(c.log)) {
+				t.Fatal(size, err)
+			}
+			var forward []int64
+			for _, p := range places {
+				forward = append(forward, p.Offset)
+				if n := strings.Count(c.log[:p.Offset], "\n"); p.Line != int64(n)+1 {
+					t.Errorf("line %d at %d, expected %d", p.Line, p.Offset, n+1)
+				}
+			}
+			if diff := cmp.Diff(c.want, forward); diff != "" {
+				t.Errorf("from the front (-want +got):\n%s", diff)
 			}
 		})
+	}
+	if got, err := (runFinder{}).Back(strings.NewReader(run(1)+filler+run(2)), int64(len(run(1)+filler+run(2))), 1000); err != nil || len(got) != 1 {
+		t.Errorf("within 1000 bytes: %v, %v", got, err)
 	}
 }
 
