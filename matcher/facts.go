@@ -192,7 +192,8 @@ func (t *Tracker) loadFacts(r *run, s *scope, root *failure) {
 			s.set("prompt_tokens", Num(float64(d.PromptTokens)), Established, d.at)
 		}
 	}
-	if t.opt.KVUsagePct != nil {
+	// The log's own figure wins over the one that is given.
+	if _, known := s.num("kv_usage_pct"); !known && t.opt.KVUsagePct != nil {
 		s.facts["kv_usage_pct"] = fact{Value: Num(*t.opt.KVUsagePct), grade: Established, basis: "given"}
 	}
 }

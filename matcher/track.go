@@ -13,7 +13,8 @@ import (
 type Options struct {
 	// Set gives flags by name ("max-num-seqs"), as typed.
 	Set map[string]string
-	// KVUsagePct is the KV usage at the crash in percent, nil if not given.
+	// KVUsagePct is the KV usage at the crash in percent where the log has none,
+	// nil if not given.
 	KVUsagePct *float64
 	// Year and Zone complete the log's times; 0 and "" leave them incomplete.
 	Year int
