@@ -68,6 +68,9 @@ func (a *app) notifyPreview() *cobra.Command {
 		Use: "preview FILE", Short: "Print exactly what would be sent, without sending", Args: cobra.ExactArgs(1),
 		Long: "FILE is a log, or a document of diagnose --format json. Without --config the\nSlack message is printed, which pastes into Slack's Block Kit Builder.",
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := (&oneshot{}).keepInputs(a, []server{{files: args}}); err != nil {
+				return err
+			}
 			doc, cat, err := a.documentOf(c.Context(), args[0])
 			if err != nil {
 				return err

@@ -91,7 +91,7 @@ func (o *oneshot) run(ctx context.Context, a *app, names []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.keepInputs(inputs, a.in); err != nil {
+	if err := o.keepInputs(a, inputs); err != nil {
 		return err
 	}
 	o.unused(a, opt.Set)
@@ -101,6 +101,7 @@ func (o *oneshot) run(ctx context.Context, a *app, names []string) error {
 	}
 	doc.Incidents = window.cut(a, doc.Incidents)
 	o.overruled(a, opt.Set, doc)
+	o.usageOverruled(a, opt.KVUsagePct, doc)
 	if o.redact {
 		for i := range doc.Inputs {
 			doc.Inputs[i].Name = notify.RedactText(doc.Inputs[i].Name)
@@ -321,6 +322,28 @@ func (o *oneshot) overruled(a *app, set map[string]string, doc matcher.Document)
 	}
 }
 
+// usageOverruled tells of a KV usage given by hand that the log states itself.
+func (*oneshot) usageOverruled(a *app, given *float64, doc matcher.Document) {
+	if given == nil {
+		return
+	}
+	said := map[string]bool{}
+	for _, in := range slices.Concat(doc.Incidents, doc.Observations) {
+		kv := in.KVCache
+		if kv == nil || kv.UsagePct == nil || kv.At == nil || *kv.UsagePct == *given {
+			continue // one that was given stands nowhere
+		}
+		text := fmt.Sprintf("--kv-usage is not used: the log says %s %%", strconv.FormatFloat(*kv.UsagePct, 'f', -1, 64))
+		if kv.At.Line != nil {
+			text += fmt.Sprintf(" (line %d)", *kv.At.Line)
+		}
+		if !said[text] {
+			said[text] = true
+			printWarning(a.err, "%s", text)
+		}
+	}
+}
+
 func sameValue(a, b string) bool {
 	x, errX := strconv.ParseFloat(a, 64)
 	y, errY := strconv.ParseFloat(b, 64)
@@ -380,22 +403,38 @@ func (o *oneshot) print(a *app, doc matcher.Document, write writeFunc, titles ma
 }
 
 // keepInputs refuses an output that is one of the logs, by whatever name.
-func (o *oneshot) keepInputs(inputs []server, stdin io.Reader) error {
-	if o.output == "" {
-		return nil
+func (o *oneshot) keepInputs(a *app, inputs []server) error {
+	out, err := outputFile(a.out)
+	if o.output != "" {
+		out, err = os.Stat(o.output)
 	}
-	out, err := os.Stat(o.output)
 	if err != nil || !out.Mode().IsRegular() {
 		return nil // nothing there to lose
 	}
 	for _, s := range inputs {
 		for _, name := range s.files {
-			if in, err := statInput(name, stdin); err == nil && os.SameFile(in, out) {
+			in, err := statInput(name, a.in)
+			switch {
+			case err != nil || !os.SameFile(in, out):
+			case o.output != "":
 				return withHint(fmt.Errorf("-o %s would overwrite the log %s", o.output, name), "give the report a name of its own")
+			default:
+				return fmt.Errorf("%s: the input is also standard output: the report would be written into the log", name)
 			}
 		}
 	}
 	return nil
+}
+
+// outputFile describes standard output where it is a file.
+func outputFile(w io.Writer) (os.FileInfo, error) {
+	if o, ok := w.(*output); ok {
+		w = o.to
+	}
+	if f, ok := w.(*os.File); ok {
+		return f.Stat()
+	}
+	return nil, os.ErrInvalid
 }
 
 // replaceFile writes a file whole or not at all: an older one stays as it is

@@ -27,7 +27,7 @@ type app struct {
 
 // execute runs a command line and gives the exit status.
 func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
-	stdout := &output{to: out, closed: closedStream(out) && !closedStream(errw)}
+	stdout := &output{to: out}
 	a := &app{in: in, out: stdout, err: errw}
 	root := a.rootCommand()
 	root.SetArgs(args)
@@ -51,18 +51,16 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 // output is standard output. An answer that did not arrive is an error, also
 // where a command does not look at what its write gave. A reader that has seen
 // enough is none: the runtime then ends the program by SIGPIPE, without a word.
+// Nor is a stream that was closed at the start: the runtime has put /dev/null in
+// its place (runtime/fds_unix.go), as a caller does that wants only the exit
+// status (Python's subprocess.DEVNULL), and the two cannot be told apart.
 type output struct {
-	to     io.Writer
-	closed bool
-	err    error
+	to  io.Writer
+	err error
 }
 
 func (o *output) Write(p []byte) (int, error) {
-	switch {
-	case o.err != nil:
-		return 0, o.err
-	case o.closed:
-		o.err = withHint(errors.New("standard output is closed"), "-o FILE writes a report to a file, -o /dev/null to none")
+	if o.err != nil {
 		return 0, o.err
 	}
 	n, err := o.to.Write(p)

@@ -10,7 +10,6 @@ import (
 	"diagnose/report"
 
 	"github.com/hashicorp/go-multierror"
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -85,26 +84,4 @@ func look(w io.Writer) (width int, color bool) {
 		}
 	}
 	return min(width, 120), isTerminal(w) && os.Getenv("NO_COLOR") == ""
-}
-
-// closedStream tells whether a stream was closed when the program started. The
-// runtime opens /dev/null for reading and writing in its place
-// (runtime/fds_unix.go), where a write would vanish without an error; a shell's
-// >/dev/null is open for writing only. A caller that itself opens it for both
-// (Python's subprocess.DEVNULL) cannot be told from that.
-func closedStream(v any) bool {
-	f, ok := v.(*os.File)
-	if !ok {
-		return false
-	}
-	null, err := os.Stat(os.DevNull)
-	if err != nil {
-		return false
-	}
-	info, err := f.Stat()
-	if err != nil || !os.SameFile(info, null) {
-		return false
-	}
-	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
-	return err == nil && flags&unix.O_ACCMODE == unix.O_RDWR
 }
