@@ -53,15 +53,17 @@ func (v viewer) foot(d matcher.Document) []string {
 	for i, in := range d.Inputs {
 		// A store knows its inputs by name only.
 		if len(d.Incidents) > 0 && (in.Lines != nil || in.Bytes > 0 || in.Framing != "") {
-			s := v.names.source(i) + ": "
+			var parts []string
 			if in.Lines != nil {
-				s += countedLines(*in.Lines) + ", "
+				parts = append(parts, countedLines(*in.Lines))
 			}
-			s += SizeText(in.Bytes)
+			if in.Lines != nil || in.Bytes > 0 { // a followed log has no end to measure
+				parts = append(parts, SizeText(in.Bytes))
+			}
 			if in.Framing != "" {
-				s += ", " + word(in.Framing)
+				parts = append(parts, word(in.Framing))
 			}
-			out = append(out, s)
+			out = append(out, v.names.source(i)+": "+strings.Join(parts, ", "))
 		}
 		for _, k := range in.Skipped {
 			out = append(out, v.names.source(i)+": not read: "+SizeText(k.Bytes)+" at offset "+
