@@ -32,8 +32,8 @@ func (a *app) checkConfigCommand() *cobra.Command {
 				fmt.Fprintf(a.out, "journal of %s: read through journalctl\n", j)
 			}
 			var all *multierror.Error
-			if broken := checkOverlay(c.Catalog, &found); len(broken) > 0 {
-				all = multierror.Append(all, broken...)
+			if bad := checkOverlay(c.Catalog, found.broken); len(bad) > 0 {
+				all = multierror.Append(all, bad...)
 			}
 			if err := found.err(args[0]); err != nil {
 				all = multierror.Append(err, all.WrappedErrors()...)
@@ -48,20 +48,13 @@ func (a *app) checkConfigCommand() *cobra.Command {
 }
 
 // checkOverlay loads the directory of catalog: and gives what is wrong with its
-// files. That it is not there was told already.
-func checkOverlay(dir string, found *problems) []error {
-	if dir == "" || found.broken {
+// files. That it is no directory was told already.
+func checkOverlay(dir string, broken bool) []error {
+	if info, err := os.Stat(dir); broken || err != nil || !info.IsDir() || !filepath.IsAbs(dir) {
 		return nil
 	}
-	if !filepath.IsAbs(dir) {
-		found.bad("catalog", "%q is not absolute; the daemon has no directory of its own", dir)
-		return nil
-	}
-	if _, err := os.Stat(dir); err != nil {
-		return nil
-	}
-	_, broken := loadOverlay(dir)
-	return broken
+	_, bad := loadOverlay(dir)
+	return bad
 }
 
 // serviceReads says why the packaged service cannot read a file of a pattern.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 
@@ -76,6 +77,7 @@ func readConfig(path string) (c config, found problems, err error) {
 	dec.KnownFields(true)
 	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
 		found.add(yamlProblems(err)...)
+		found.refuse(&found.root, reflect.TypeFor[config]())
 	} else if err := dec.Decode(new(yaml.Node)); err == nil {
 		found.add(problem{text: "a second document stands behind the first; only one is read"})
 	}
@@ -124,25 +126,20 @@ func (c config) check(found *problems) {
 	if c.Listen != "" && !loopback(c.Listen) {
 		bad("listen", "%q is not a loopback address and port, as in 127.0.0.1:9464", c.Listen)
 	}
-	for _, d := range []struct {
-		name string
-		is   time.Duration
-	}{
-		{"gather", c.Timing.Gather},
-		{"settle", c.Timing.Settle},
-		{"close_after", c.Timing.CloseAfter},
-		{"historic", c.Timing.Historic},
-		{"held_after", c.Timing.HeldAfter},
-	} {
-		if d.is < 0 {
-			bad("timing."+d.name, "%s is negative", d.is)
-		}
-	}
+	c.checkTiming(found)
 	if c.Catalog != "" {
-		if _, err := os.Stat(c.Catalog); err != nil {
+		info, err := os.Stat(c.Catalog)
+		switch {
+		case !filepath.IsAbs(c.Catalog):
+			bad("catalog", "%q is not absolute; the daemon has no directory of its own", c.Catalog)
+		case err != nil:
 			bad("catalog", "%v", err)
+		case !info.IsDir():
+			bad("catalog", "%s is a file; give the directory", c.Catalog)
 		}
 	}
+	c.ownOutput(bad)
+	c.checkWords(found)
 	for _, err := range fieldErrors(c.Notify.Validate()) {
 		bad("notify."+err.Field, "%s", err.Reason)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -26,23 +27,56 @@ type problems struct {
 	list []problem
 	// broken tells that the file is no YAML.
 	broken bool
+	// refused are the values whose type is wrong: the program does not have them.
+	refused map[*yaml.Node]bool
 }
 
 func (p *problems) add(list ...problem) { p.list = append(p.list, list...) }
 
 // bad adds a problem of a field, such as notify.sinks[0].file.path. What yaml
-// itself refused on that line is not complained of again: its value is not
-// there, and says nothing more.
+// itself refused is not complained of again: its value is not there, and says
+// nothing more.
 func (p *problems) bad(field, format string, args ...any) {
-	line := fieldLine(&p.root, field)
-	if fieldNode(&p.root, field) != nil && slices.ContainsFunc(p.list, func(o problem) bool { return o.line == line && strings.HasPrefix(o.text, refused) }) {
+	node, line, shown := p.find(field)
+	if node != nil && p.refused[node] {
 		return
 	}
-	p.add(problem{line, field + ": " + fmt.Sprintf(format, args...)})
+	p.add(problem{line, shown + ": " + fmt.Sprintf(format, args...)})
 }
 
-// refused begins the text of every problem with a value's type.
-const refused = "wrong type: "
+// given tells whether a field has a value in the file.
+func (p *problems) given(field string) bool {
+	node, _, _ := p.find(field)
+	return node != nil && !p.refused[node] && node.ShortTag() != "!!null"
+}
+
+// refuse notes the values below a node that do not fit a type.
+func (p *problems) refuse(n *yaml.Node, t reflect.Type) {
+	switch {
+	case n.Kind == yaml.DocumentNode:
+		p.refuse(n.Content[0], t)
+	case n.Kind == yaml.AliasNode:
+		p.refuse(n.Alias, t)
+	case t.Kind() == reflect.Pointer:
+		p.refuse(n, t.Elem())
+	case n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
+		for _, one := range n.Content {
+			p.refuse(one, t.Elem())
+		}
+	case n.Kind == yaml.MappingNode && t.Kind() == reflect.Struct:
+		for i := range t.NumField() {
+			name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+			if one, _ := p.child(n, name); one != nil {
+				p.refuse(one, t.Field(i).Type)
+			}
+		}
+	case n.Kind != 0 && n.Decode(reflect.New(t).Interface()) != nil:
+		if p.refused == nil {
+			p.refused = map[*yaml.Node]bool{}
+		}
+		p.refused[n] = true
+	}
+}
 
 func (p *problems) err(path string) error {
 	slices.SortStableFunc(p.list, func(a, b problem) int { return cmp.Compare(a.line, b.line) })
@@ -86,7 +120,7 @@ func inWords(m string) string {
 		if is == "" {
 			is = strconv.Quote(f[2])
 		}
-		return refused + is + " is not " + kindWords(f[3])
+		return "wrong type: " + is + " is not " + kindWords(f[3])
 	}
 	return m
 }
@@ -109,49 +143,52 @@ func kindWords(goType string) string {
 	return "a mapping"
 }
 
-// fieldLine finds the line of a field path such as notify.sinks[0].file.path, or
-// of the nearest part of it that is there.
-func fieldLine(n *yaml.Node, field string) int {
-	line := 1
-	for _, part := range fieldParts(field) {
-		if n = child(n, part); n == nil {
-			break
+// find gives the node of a field path such as notify.sinks[0].file.path, nil
+// where it is not there, the line of the nearest part that is, and the path as
+// it is in the file: a list in the program lacks what was refused.
+func (p *problems) find(field string) (node *yaml.Node, line int, shown string) {
+	node, line = &p.root, 1
+	for _, part := range strings.FieldsFunc(field, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
+		if node != nil {
+			node, part = p.child(node, part)
 		}
-		line = n.Line
-	}
-	return line
-}
-
-// fieldNode is the value of a field path, nil where it is not there.
-func fieldNode(n *yaml.Node, field string) *yaml.Node {
-	for _, part := range fieldParts(field) {
-		if n = child(n, part); n == nil {
-			return nil
+		if node != nil {
+			line = node.Line
 		}
+		if _, err := strconv.Atoi(part); err == nil {
+			part = "[" + part + "]"
+		} else if shown != "" {
+			part = "." + part
+		}
+		shown += part
 	}
-	return n
+	return node, line, shown
 }
 
-func fieldParts(field string) []string {
-	return strings.FieldsFunc(field, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
-}
-
-func child(n *yaml.Node, part string) *yaml.Node {
+// child gives a part of a node, and its name in the file.
+func (p *problems) child(n *yaml.Node, part string) (*yaml.Node, string) {
 	switch n.Kind {
 	case yaml.DocumentNode:
-		return child(n.Content[0], part)
+		return p.child(n.Content[0], part)
 	case yaml.AliasNode:
-		return child(n.Alias, part)
+		return p.child(n.Alias, part)
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if n.Content[i].Value == part {
-				return n.Content[i+1]
+				return n.Content[i+1], part
 			}
 		}
 	case yaml.SequenceNode:
-		if i, err := strconv.Atoi(part); err == nil && i >= 0 && i < len(n.Content) {
-			return n.Content[i]
+		left, err := strconv.Atoi(part)
+		for i, one := range n.Content {
+			if err != nil || p.refused[one] {
+				continue
+			}
+			if left == 0 {
+				return one, strconv.Itoa(i)
+			}
+			left--
 		}
 	}
-	return nil
+	return nil, part
 }

@@ -184,6 +184,11 @@ func daemonCommands() map[string]scriptCommand {
 			text := strings.ReplaceAll(ts.ReadFile(args[0]), "WORK", ts.MkAbs("."))
 			return os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600)
 		}),
+		// unrooted FILE: the other way round, for an output to be compared.
+		"unrooted": plain(1, func(ts *testscript.TestScript, args []string) error {
+			text := strings.ReplaceAll(ts.ReadFile(args[0]), ts.MkAbs("."), "WORK")
+			return os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600)
+		}),
 		// idof FILE: put the id of the first incident of a file of JSON lines into
 		// $ID, cut to eight digits.
 		"idof": plain(1, func(ts *testscript.TestScript, args []string) error {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-multierror"
 	"github.com/spf13/cobra"
 )
 
@@ -97,7 +98,14 @@ func (f watchFlags) resolve(args []string) (config, error) {
 	case c.StateDir == "":
 		return c, withHint(errors.New("no state directory"), "give --state-dir DIR")
 	}
-	return c, nil
+	var all *multierror.Error
+	c.ownOutput(func(field, format string, args ...any) {
+		if field == "jsonl" {
+			format = "--jsonl " + format
+		}
+		all = multierror.Append(all, fmt.Errorf(format, args...))
+	})
+	return c, linesOf(all)
 }
 
 // check finds impossible values of flags.
@@ -114,6 +122,9 @@ func (f watchFlags) check() error {
 func loopback(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || port == "" {
+		return false
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
 		return false
 	}
 	if host == "localhost" {
