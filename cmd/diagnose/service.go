@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 
 // service is the running daemon.
 type service struct {
+	mu  sync.Mutex // guards cfg.Paths
 	cfg config
 	// again reads the configuration anew; nil where there is no file.
 	again func() (config, error)
@@ -42,6 +44,9 @@ type service struct {
 	follower *tailer.Follower
 	web      *statusServer
 	systemd  *systemd
+	sources  *sourceLog
+	// refused says that the last reload was, "" if it was taken.
+	refused string
 }
 
 // The heap of a daemon in its usual work is below 15 MiB. It stands beside a GPU
@@ -222,6 +227,9 @@ func (s *service) run(ctx context.Context) error {
 	go func() { done <- s.follower.Run(ctx) }()
 	s.log.Info("following", "paths", len(s.cfg.Paths), "journals", len(s.cfg.Journals), "state_dir", s.cfg.StateDir, "version", version())
 	s.systemd.ready(s.statusLine())
+	// What a start or a reload has found is known when the paths were looked at.
+	soon := time.NewTimer(time.Second)
+	defer soon.Stop()
 	tick := time.NewTicker(s.systemd.interval())
 	defer tick.Stop()
 	for {
@@ -230,6 +238,9 @@ func (s *service) run(ctx context.Context) error {
 			return errors.Join(err, s.stop())
 		case <-hup:
 			s.reload()
+			soon.Reset(time.Second)
+		case <-soon.C:
+			s.systemd.status(s.statusLine())
 		case <-tick.C:
 			s.daemon.Retry()
 			// The watchdog is fed only while the reading loops make progress.
@@ -240,19 +251,26 @@ func (s *service) run(ctx context.Context) error {
 	}
 }
 
+// statusLine is STATUS, one line; it also tells the log of sources that have
+// changed. It is called by run alone.
 func (s *service) statusLine() string {
-	waiting := 0
-	all := s.follower.State()
-	for _, st := range all {
-		if st.Status != tailer.StatusFollowing && st.Status != tailer.StatusReading {
-			waiting++
-		}
+	now := s.sources.look(s.follower.State(), s.paths())
+	line := fmt.Sprintf("%s, %d lines read, %d notices queued", now, s.daemon.Metrics().Lines(), s.outbox.Pending())
+	if s.refused != "" {
+		line = s.refused + "; " + line
 	}
-	return fmt.Sprintf("following %d sources, %d waited for, %d lines read, %d notices queued", len(all)-waiting, waiting, s.daemon.Metrics().Lines(), s.outbox.Pending())
+	return strings.ReplaceAll(line, "\n", " ")
 }
 
-// reload takes the paths of a changed configuration; a bad one is told and the
-// old one stays. All else is that of the start.
+// paths are the followed ones; a reload changes them.
+func (s *service) paths() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cfg.Paths
+}
+
+// reload takes the paths of a changed configuration; a bad one is told, in the
+// log and by STATUS, and the old one stays. All else is that of the start.
 func (s *service) reload() {
 	s.systemd.reloading()
 	defer func() { s.systemd.ready(s.statusLine()) }()
@@ -261,15 +279,22 @@ func (s *service) reload() {
 		return
 	}
 	next, err := s.again()
+	if err == nil {
+		err = s.follower.SetPaths(next.Paths)
+	}
 	if err != nil {
 		s.log.Error("reload: the configuration is bad, the old one stays", "error", err.Error())
+		first, more, _ := strings.Cut(err.Error(), "\n")
+		s.refused = fmt.Sprintf("configuration refused at %s, the old one is used: %s", time.Now().Format(time.TimeOnly), first)
+		if more != "" {
+			s.refused += fmt.Sprintf(" (and %d more in the log)", strings.Count(more, "\n")+1)
+		}
 		return
 	}
-	if err := s.follower.SetPaths(next.Paths); err != nil {
-		s.log.Error("reload: the old paths stay", "error", err.Error())
-		return
-	}
+	s.refused = ""
+	s.mu.Lock()
 	s.cfg.Paths = next.Paths
+	s.mu.Unlock()
 	if !reflect.DeepEqual(next, s.cfg) {
 		s.log.Warn("reload: only the paths are taken, what else has changed needs a restart")
 	}

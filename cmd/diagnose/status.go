@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -68,17 +69,20 @@ func (s *service) healthy() error {
 }
 
 // readiness is the work: sources are open or waited for, and no sink is in a
-// permanent error.
+// permanent error. What is not so is a line each.
 func (s *service) readiness() error {
-	if err := s.healthy(); err != nil {
-		return err
-	}
+	all := []error{s.healthy()}
 	for _, st := range s.follower.State() {
 		if st.Status == tailer.StatusDenied || st.Status == tailer.StatusUnfit {
-			return fmt.Errorf("%s: %s: %w", st.Path, st.Status, st.Err)
+			all = append(all, fmt.Errorf("%s: %s: %s", st.Path, st.Status, whyBarred(st)))
 		}
 	}
-	return s.outbox.Ready()
+	for _, p := range emptyPatterns(s.paths()) {
+		if err := deniedFolder(p); err != nil {
+			all = append(all, fmt.Errorf("%s: %s: %w", p, tailer.StatusDenied, err))
+		}
+	}
+	return errors.Join(append(all, s.outbox.Ready())...)
 }
 
 // collector reads the counters when it is asked.

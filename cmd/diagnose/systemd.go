@@ -38,6 +38,8 @@ func (s *systemd) ready(status string) { s.notify("READY=1\nSTATUS=" + status) }
 
 func (s *systemd) alive(status string) { s.notify("WATCHDOG=1\nSTATUS=" + status) }
 
+func (s *systemd) status(status string) { s.notify("STATUS=" + status) }
+
 func (s *systemd) stopping() { s.notify("STOPPING=1\nSTATUS=writing checkpoints") }
 
 // reloading carries the monotonic clock that Type=notify-reload asks for.

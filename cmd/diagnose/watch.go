@@ -36,7 +36,8 @@ func (a *app) watchCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s := &service{cfg: cfg, log: newLogger(a.err, cfg.Log), systemd: newSystemd()}
+			log := newLogger(a.err, cfg.Log)
+			s := &service{cfg: cfg, log: log, systemd: newSystemd(), sources: &sourceLog{log: log}}
 			if f.config != "" {
 				s.again = func() (config, error) { return f.resolve(args) }
 			}
