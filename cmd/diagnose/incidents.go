@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -14,32 +13,43 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// defaultStateDir is that of the packaged service.
-const defaultStateDir = "/var/lib/diagnose"
+// Where the packaged service keeps its state, and where it answers.
+const (
+	defaultStateDir   = "/var/lib/diagnose"
+	defaultRuntimeDir = "/run/diagnose"
+)
 
 func (a *app) incidentsCommand() *cobra.Command {
-	var dir, format string
+	var dir, configFile, format string
 	most := 0
 	cmd := &cobra.Command{
 		Use: "incidents [ID]", Short: "The history of the daemon on this host", Args: cobra.MaximumNArgs(1),
-		Long: "Lists the incidents that the daemon recorded, the newest first, or shows one in\nfull. It reads the state directory and needs no running daemon.",
+		Long: "Lists the incidents that the daemon recorded, the newest first, or shows one in\nfull. It reads the state directory and needs no running daemon; who may not read\nthat, but is in the service's group (adm), is answered by the daemon.",
 		RunE: func(_ *cobra.Command, args []string) error {
-			if dir == "" {
-				dir = defaultStateDir
-			}
 			if format != "text" && format != "json" {
 				return fmt.Errorf("--format %q is neither text nor json", format)
 			}
 			if most < 1 {
 				return fmt.Errorf("--last %d is not a positive number", most)
 			}
-			store := watch.ReadStore(dir)
-			if len(args) == 1 {
-				return a.showIncident(store, args[0], format)
+			dir, err := stateDirOf(dir, configFile)
+			if err != nil {
+				return err
 			}
-			list, err := store.Incidents(most)
+			h, err := openHistory(dir)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				r, err := byPrefix(h, args[0])
+				if err != nil {
+					return err
+				}
+				return a.showIncident(r, format)
+			}
+			list, err := h.Incidents(most)
 			if len(list) == 0 && err != nil {
-				return withHint(err, "give the daemon's --state-dir; its group may read it")
+				return err
 			}
 			if err != nil {
 				printWarning(a.err, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -48,7 +58,8 @@ func (a *app) incidentsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&most, "last", 100, "how many to list, those changed last")
-	cmd.Flags().StringVar(&dir, "state-dir", os.Getenv("STATE_DIRECTORY"), "the daemon's state directory (default "+defaultStateDir+")")
+	cmd.Flags().StringVar(&dir, "state-dir", "", "the daemon's state directory (default "+defaultStateDir+")")
+	cmd.Flags().StringVar(&configFile, "config", "", "the daemon's configuration, which names its state directory")
 	cmd.Flags().StringVar(&format, "format", "text", "text or json")
 	return cmd
 }
@@ -100,27 +111,7 @@ func stateWord(r watch.Record) string {
 	return word
 }
 
-func (a *app) showIncident(store *watch.Store, id, format string) error {
-	ids, err := store.IDs()
-	if err != nil {
-		return withHint(err, "give the daemon's --state-dir; its group may read it")
-	}
-	var found []string
-	for _, known := range ids {
-		if strings.HasPrefix(known, id) {
-			found = append(found, known)
-		}
-	}
-	switch {
-	case id == "" || len(found) == 0:
-		return withHint(fmt.Errorf("no incident %q", id), `"diagnose incidents" lists those of this host`)
-	case len(found) > 1:
-		return fmt.Errorf("%q begins several ids: %s", id, strings.Join(found[:min(len(found), 5)], ", "))
-	}
-	r, err := store.Get(found[0])
-	if err != nil {
-		return err
-	}
+func (a *app) showIncident(r watch.Record, format string) error {
 	cat, err := matcher.EmbeddedCatalog()
 	if err != nil {
 		return fmt.Errorf("load catalogue: %w", err)

@@ -43,6 +43,7 @@ type service struct {
 	daemon   *watch.Daemon
 	follower *tailer.Follower
 	web      *statusServer
+	history  *historyServer
 	systemd  *systemd
 	sources  *sourceLog
 	// refused says that the last reload was, "" if it was taken.
@@ -108,6 +109,9 @@ func (s *service) build(stdin io.Reader) error {
 		if s.web, err = newStatusServer(s); err != nil {
 			return err
 		}
+	}
+	if s.history, err = serveHistory(s); err != nil {
+		s.log.Warn("only root can list the incidents", "error", err.Error())
 	}
 	return nil
 }
@@ -318,6 +322,9 @@ func (s *service) release() error {
 	var err error
 	if s.web != nil {
 		s.web.close()
+	}
+	if s.history != nil {
+		s.history.close()
 	}
 	if s.outbox != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
