@@ -110,6 +110,7 @@ func TestWatchThatCannotStartLeaksNothing(t *testing.T) {
 // the incident goes to the log and to the file of JSON lines.
 func TestWatchOnAFullDisk(t *testing.T) {
 	dir := t.TempDir()
+	t.Setenv("TMPDIR", t.TempDir()) // what other daemons of this host leave is theirs
 	state := filepath.Join(dir, "state")
 	if err := os.Mkdir(state, 0o700); err != nil {
 		t.Fatal(err)
