@@ -19,8 +19,10 @@ type Checkpoint struct {
 	// first may be Done: it needs no reading, and what is newer does. A Done one
 	// without a Name says that all needs reading.
 	Generations []Position `json:"generations,omitempty"`
-	// Cursor is that of a journal.
-	Cursor string `json:"cursor,omitempty"`
+	// Cursor is that of the last entry of a journal that needs no reading, and
+	// Journal where it ends.
+	Cursor  string           `json:"cursor,omitempty"`
+	Journal *JournalPosition `json:"journal,omitempty"`
 	// Boot is the boot id; device numbers mean nothing in another boot.
 	Boot  string    `json:"boot,omitempty"`
 	Saved time.Time `json:"saved"`
@@ -45,6 +47,13 @@ type Position struct {
 	// Text is what stands from Offset on, if that is not much: the file may be
 	// removed before it is read again.
 	Text []byte `json:"text,omitempty"`
+}
+
+// JournalPosition counts the text of one start of a unit.
+type JournalPosition struct {
+	Invocation string `json:"invocation"` // systemd's name of the start
+	Offset     int64  `json:"offset"`
+	Line       int64  `json:"line"` // of the line at Offset
 }
 
 func (c Checkpoint) isZero() bool { return len(c.Generations) == 0 && c.Cursor == "" }

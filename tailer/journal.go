@@ -18,9 +18,9 @@ const (
 	maxCursors = 4096
 )
 
-// journal follows one systemd unit through journalctl. A line's Offset counts
-// the bytes of the messages that this process has read, so it means nothing to
-// the next; what is resumed from is the cursor of the entry.
+// journal follows one systemd unit through journalctl. A line's Number and
+// Offset count from the first entry of the unit's start, as far as it was read,
+// also over restarts of this process; resumed is from the cursor of an entry.
 type journal struct {
 	f    *Follower
 	unit string
@@ -35,21 +35,27 @@ type journal struct {
 	status  Status
 	err     error
 	beat    time.Time
-	kept    string // cursor to resume after
+	kept    cursorAt // to resume after
 	cursors []cursorAt
 }
 
-// cursorAt: the entry with this cursor ends at offset.
+// cursorAt is the end of an entry of the generation gen.
 type cursorAt struct {
-	offset int64
+	gen uint64
+	JournalPosition
 	cursor string
 }
 
 func newJournal(f *Follower, unit string, saved Checkpoint) *journal {
-	return &journal{
-		f: f, unit: unit, number: 1, read: saved.Cursor, kept: saved.Cursor,
+	j := &journal{
+		f: f, unit: unit, number: 1, read: saved.Cursor, kept: cursorAt{cursor: saved.Cursor},
 		status: StatusWaiting, beat: time.Now(),
 	}
+	if at := saved.Journal; at != nil && at.Line > 0 {
+		j.kept.JournalPosition = *at
+		j.invocation, j.offset, j.number = at.Invocation, at.Offset, at.Line
+	}
+	return j
 }
 
 // run keeps a journalctl running: it ends when journald is restarted, and when
@@ -221,13 +227,13 @@ func (j *journal) entry(l Line) {
 	if !e.absent {
 		lines = bytes.Split(bytes.TrimSuffix(e.message, []byte("\n")), []byte("\n"))
 	}
-	end := j.offset
+	end := JournalPosition{Invocation: j.invocation, Offset: j.offset, Line: j.number + int64(len(lines))}
 	for _, data := range lines {
-		end += int64(len(data)) + 1
+		end.Offset += int64(len(data)) + 1
 	}
 	// Known before the lines are handed on, so that the Handler can commit.
 	j.mu.Lock()
-	j.cursors = append(j.cursors, cursorAt{end, e.cursor})
+	j.cursors = append(j.cursors, cursorAt{j.ref.Gen, end, e.cursor})
 	if len(j.cursors) > maxCursors {
 		j.thin()
 	}
@@ -265,7 +271,12 @@ func (j *journal) turn(e journalEntry) {
 	if j.ref.Gen != 0 {
 		j.f.handler.Gone(j.ref)
 	}
-	j.invocation = e.invocation
+	if j.ref.Gen != 0 || j.invocation != "" && e.invocation != "" && j.invocation != e.invocation {
+		j.offset, j.number = 0, 1
+	}
+	if j.ref.Gen != 0 || e.invocation != "" {
+		j.invocation = e.invocation
+	}
 	unit := e.unit
 	if unit == "" {
 		unit = j.unit
@@ -288,17 +299,17 @@ func (j *journal) thin() {
 }
 
 // commit goes to the last entry that ends at or before offset.
-func (j *journal) commit(_ uint64, offset, _ int64) {
+func (j *journal) commit(gen uint64, offset, _ int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	i := len(j.cursors)
-	for i > 0 && j.cursors[i-1].offset > offset {
+	for i > 0 && (j.cursors[i-1].gen > gen || j.cursors[i-1].gen == gen && j.cursors[i-1].Offset > offset) {
 		i--
 	}
 	if i == 0 {
 		return
 	}
-	j.kept = j.cursors[i-1].cursor
+	j.kept = j.cursors[i-1]
 	j.cursors = append(j.cursors[:0], j.cursors[i:]...)
 }
 
@@ -307,7 +318,11 @@ func (j *journal) commit(_ uint64, offset, _ int64) {
 func (j *journal) checkpoint() Checkpoint {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return Checkpoint{Cursor: j.kept}
+	if j.kept.cursor == "" {
+		return Checkpoint{}
+	}
+	at := j.kept.JournalPosition
+	return Checkpoint{Cursor: j.kept.cursor, Journal: &at}
 }
 
 func (j *journal) state() SourceState {

@@ -182,7 +182,7 @@ func TestJournalCommits(t *testing.T) {
 		offset int64
 		atMost string
 	}{{0, ""}, {10*5000 + 3, "s=4999"}, {10 * 3 * maxCursors, fmt.Sprintf("s=%d", 3*maxCursors-1)}} {
-		j.commit(0, c.offset, 0)
+		j.commit(j.ref.Gen, c.offset, 0)
 		got := j.checkpoint().Cursor
 		if len(got) > len(c.atMost) || len(got) == len(c.atMost) && got > c.atMost {
 			t.Errorf("commit of %d keeps %s, after %s", c.offset, got, c.atMost)
@@ -190,5 +190,50 @@ func TestJournalCommits(t *testing.T) {
 	}
 	if got := j.checkpoint().Cursor; got != fmt.Sprintf("s=%d", 3*maxCursors-1) {
 		t.Errorf("all is committed, and %s is kept", got)
+	}
+}
+
+// Lines are counted from the unit's start, also after a restart of the reader:
+// an incident that is read again stands where it stood.
+func TestJournalNumbers(t *testing.T) {
+	entries := []string{
+		entry("s=1", "i1", "one\ntwo"), entry("s=2", "i1", "three"), entry("s=3", "i1", "four"),
+		entry("s=4", "i2", "five"), entry("s=5", "i2", "six"), entry("s=6", "i2", "seven"),
+	}
+	read := func(c Checkpoint, entries []string, commit string) (places []string, next Checkpoint) {
+		r := &recorder{}
+		j := newJournal(&Follower{opt: Options{}.withDefaults(), handler: r}, "vllm", c)
+		for _, e := range entries {
+			j.entry(Line{Data: []byte(e)})
+		}
+		for _, e := range r.all() {
+			if e.call != "line" {
+				continue
+			}
+			places = append(places, fmt.Sprintf("%s %d@%d", e.text, e.line.Number, e.line.Offset))
+			if e.text == commit {
+				j.commit(e.ref.Gen, e.line.Next, 0)
+			}
+		}
+		return places, j.checkpoint()
+	}
+	all, _ := read(Checkpoint{}, entries, "")
+	want := []string{"one 1@0", "two 2@4", "three 3@8", "four 4@14", "five 1@0", "six 2@5", "seven 3@9"}
+	if d := cmp.Diff(want, all); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	for i, commit := range []string{"two", "three", "four", "five", "six"} {
+		_, c := read(Checkpoint{}, entries, commit)
+		if c.Cursor != fmt.Sprintf("s=%d", i+1) {
+			t.Fatalf("after %s: %+v", commit, c)
+		}
+		again, _ := read(c, entries[i+1:], "")
+		if d := cmp.Diff(want[i+2:], again); d != "" {
+			t.Errorf("after %s (-want +got):\n%s", commit, d)
+		}
+	}
+	// Of a release that did not count.
+	if again, _ := read(Checkpoint{Cursor: "s=2"}, entries[2:3], ""); again[0] != "four 1@0" {
+		t.Error(again)
 	}
 }
