@@ -110,7 +110,9 @@ func (s *source) remaining(path string) (lives []*life, lost []Position, whole b
 	real := realName(path)
 	last := wanted[len(wanted)-1]
 	names = append(names, namesBetween(last.Name, real)...)
-	names = append(names, s.runsSince(wanted[0].Name, path)...)
+	for _, p := range wanted {
+		names = append(names, s.runsSince(p.Name, path)...)
+	}
 	live := newCandidate(real)
 	all := s.candidates(names...)
 	if live != nil {

@@ -137,3 +137,34 @@ func TestFollowPod(t *testing.T) {
 	must(t, os.RemoveAll(filepath.Join(pods, podFolder)))
 	waitCalls(t, r, "end of 4", "gone", "start of 5", "gone")
 }
+
+// The run before the one that is written began in a generation that the kubelet
+// has rotated; that the run is over is told between the two.
+func TestBeginInAPod(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pods", podFolder, "server")
+	must(t, os.MkdirAll(dir, 0o755))
+	file := func(name string) string { return filepath.Join(dir, name) }
+	write(t, file("2.log.20261130-020000"), "START2\n")
+	must(t, compressFile(file("2.log.20261130-020000"), file("2.log.20261130-020000.gz")))
+	write(t, file("2.log"), "crash\n")
+	write(t, file("3.log.20261130-030000"), "START3\n")
+	write(t, file("3.log"), "more\n")
+	r := &recorder{}
+	opt := fast(filepath.Join(dir, "*.log"))
+	store := &memStore{}
+	opt.Store, opt.Runs = store, startWords{}
+	f, stop := follow(t, opt, r)
+	waitCalls(t, r, "START2", "rotated", "crash", "gone", "START3", "rotated", "more")
+	for _, e := range r.all() {
+		if e.call == "line" && e.ref.Meta.Restart != map[string]int{"START2": 2, "crash": 2}[e.text] && e.ref.Meta.Restart != 3 {
+			t.Errorf("%s is of restart %d", e.text, e.ref.Meta.Restart)
+		}
+		if e.text == "START2" { // a daemon that is killed here reads the rest again
+			f.Commit(e.ref, e.line.Next, 0)
+		}
+	}
+	stop()
+	r = &recorder{}
+	_, _ = follow(t, opt, r)
+	waitCalls(t, r, "crash", "gone", "START3", "rotated", "more")
+}

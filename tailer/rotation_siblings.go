@@ -36,7 +36,7 @@ func (s *source) candidates(names ...string) []*candidate {
 		wanted := s.candidateNames(names)
 		all := openCandidates(wanted)
 		if try == maxTries || stillThere(all) && slices.Equal(wanted, s.candidateNames(names)) {
-			return inOrder(all)
+			return s.target.inOrder(all)
 		}
 		closeCandidates(all) // a rotator is at work: one may be missing
 		time.Sleep(time.Duration(try) * time.Millisecond)
@@ -172,8 +172,8 @@ func inOrder(all []*candidate) []*candidate {
 }
 
 // writtenBy gives the time by which each was complete. The kubelet compresses
-// without keeping the file's time, but dated names of one log tell their order:
-// no text was written after that of a later name.
+// without keeping the file's time, but a log and its dated names tell their
+// order: no text was written after that of a later name.
 func writtenBy(all []*candidate) map[*candidate]time.Time {
 	written := map[*candidate]time.Time{}
 	type dated struct {
@@ -183,8 +183,11 @@ func writtenBy(all []*candidate) map[*candidate]time.Time {
 	logs := map[string][]dated{}
 	for _, c := range all {
 		written[c] = c.modified
-		if g := parseGeneration(c.name); g.when != "" {
+		switch g := parseGeneration(c.name); {
+		case g.when != "":
 			logs[g.stem] = append(logs[g.stem], dated{c, g.when})
+		case g.isBare():
+			logs[g.stem] = append(logs[g.stem], dated{c, "~"}) // after every date
 		}
 	}
 	for _, log := range logs {
@@ -196,6 +199,22 @@ func writtenBy(all []*candidate) map[*candidate]time.Time {
 		}
 	}
 	return written
+}
+
+// inOrder also takes the runs of a container by their numbers.
+func (t *target) inOrder(all []*candidate) []*candidate {
+	all = inOrder(all)
+	if t.successor {
+		slices.SortStableFunc(all, func(a, b *candidate) int {
+			x, okX := runOf(a.name)
+			y, okY := runOf(b.name)
+			if !okX || !okY {
+				return 0 // the runtime's own names: the times decide
+			}
+			return cmp.Compare(x, y)
+		})
+	}
+	return all
 }
 
 // holds tells whether the text of c has want before off.
