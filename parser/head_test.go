@@ -109,3 +109,34 @@ func TestLoggingPrefix(t *testing.T) {
 	// nor if the texts differ
 	expect(t, []string{"a" + now, "b" + now, "c" + now}, raw("a"+now), raw("b"+now), raw("c"+now))
 }
+
+// A collector that framing does not know: its clock differs from line to line,
+// and it stands in front of what has no head too.
+func TestUnknownCollector(t *testing.T) {
+	const proc, head = "(EngineCore pid=9) ", "ERROR 11-02 10:00:00 [core.py:1] "
+	line := func(clock, text string) string { return "2026-11-02 10:00:0" + clock + " node-3 >> " + text }
+	es := shorts(parse(
+		line("0.123", proc+head+"EngineCore encountered a fatal error."),
+		line("0.2", proc+head+"Traceback (most recent call last):"),
+		line("1.41", proc+head+`  File "a.py", line 1, in f`),
+		line("1.5", proc+head+"    g(x)"),
+		line("1.6", proc+head+"ValueError: x"),
+		line("2.71", proc+"Process EngineCore:"),
+		line("2.8", "Traceback (most recent call last):"),
+	))
+	want := []string{"EngineCore/9: failure ValueError|x @f{g(x)}", "EngineCore/9: notice raw Process EngineCore:"}
+	if d := diff(want, es[2:]); d != "" {
+		t.Error(d, es)
+	}
+	// a clock alone proves nothing, nor does another text
+	plain := "2026-11-02 10:00:00 node-3 >> nothing of an engine"
+	expect(t, []string{plain, plain, plain, plain}, ": notice raw "+plain, ": notice raw "+plain, ": notice raw "+plain, ": notice raw "+plain)
+}
+
+// vLLM-Omni's stages are known by the first line.
+func TestStageOfOmni(t *testing.T) {
+	const head = "ERROR 11-02 10:00:00 [a.py:1] "
+	expect(t, []string{"(Worker pid=1) [Stage-0] " + head + "one"}, "Worker/1: notice ERROR one")
+	expect(t, []string{"[Stage-12] (Worker pid=1) " + head + "one"}, "Worker/1: notice ERROR one")
+	expect(t, []string{"[Stage-x] (Worker pid=1) " + head + "one"}, ": notice raw [Stage-x] (Worker pid=1) "+head+"one")
+}

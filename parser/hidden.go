@@ -1,6 +1,9 @@
 package parser
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // readHidden looks for a head that does not stand where it should: behind a
 // progress bar, or behind the free text of VLLM_LOGGING_PREFIX. b is a line
@@ -82,8 +85,10 @@ func meterEnd(b []byte) int {
 
 // freeText knows the value of VLLM_LOGGING_PREFIX, which stands in front of
 // the level without a separator, and from 0.31.0 in front of the process
-// prefix. It is believed only after the same text stood at the same place on
-// two lines, with no plain head between, for a single such line may quote.
+// prefix; and what a collector that framing does not know puts in front of
+// each line, its clock's digits left aside. It is believed only after the same
+// text stood at the same place on two lines, with no plain head between, for a
+// single such line may quote.
 type freeText struct {
 	known []freePlace
 	try   freePlace
@@ -91,10 +96,56 @@ type freeText struct {
 }
 
 type freePlace struct {
+	// text has a 0 for each run of digits.
 	text string
 	// inner tells that it stands behind the process prefix.
 	inner bool
 }
+
+// sameDigits is b with a 0 for each run of digits.
+func sameDigits(b []byte) string {
+	out := make([]byte, 0, len(b))
+	for i, c := range b {
+		if !isDigit(c) {
+			out = append(out, c)
+		} else if i == 0 || !isDigit(b[i-1]) {
+			out = append(out, '0')
+		}
+	}
+	return string(out)
+}
+
+// at gives how many bytes of b the text is, 0 if b does not begin with it.
+func (f freePlace) at(b []byte) int {
+	n := 0
+	for i := range len(f.text) {
+		switch {
+		case n >= len(b):
+			return 0
+		case f.text[i] != '0':
+			if b[n] != f.text[i] {
+				return 0
+			}
+			n++
+		default:
+			from := n
+			for n < len(b) && isDigit(b[n]) {
+				n++
+			}
+			if n == from {
+				return 0
+			}
+		}
+	}
+	return n
+}
+
+// clocked tells whether the text holds a time of day: a collector's, which
+// stands in front of what has no head too.
+func (f freePlace) clocked() bool { return !f.inner && strings.Contains(f.text, "0:0:0") }
+
+// omniStage is the prefix that vLLM-Omni gives the processes of a stage.
+var omniStage = freePlace{text: "[Stage-0] "}
 
 const (
 	freeHits    = 2
@@ -107,12 +158,25 @@ func (f *freeText) miss() { f.hits = 0 }
 
 // read fills h from a line whose head stands behind free text.
 func (f *freeText) read(p *Parser, h *head, b []byte) {
+	inner := len(h.rest) < len(b)
+	if n := omniStage.at(h.rest); n > 0 {
+		if in, ok := p.readBehind(h, n); ok {
+			*h = in
+			return
+		}
+	}
 	for _, k := range f.known {
-		if k.inner == (len(h.rest) < len(b)) && bytes.HasPrefix(h.rest, []byte(k.text)) {
-			if in, ok := p.readBehind(h, len(k.text)); ok {
-				*h = in
-				return
-			}
+		n := k.at(h.rest)
+		if k.inner != inner || n == 0 {
+			continue
+		}
+		if in, ok := p.readBehind(h, n); ok {
+			*h = in
+			return
+		}
+		if k.clocked() {
+			*h = p.readHead(h.rest[n:])
+			return
 		}
 	}
 	n := findHead(h.rest)
@@ -123,7 +187,7 @@ func (f *freeText) read(p *Parser, h *head, b []byte) {
 	if !ok {
 		return
 	}
-	at := freePlace{text: string(h.rest[:n]), inner: len(h.rest) < len(b)}
+	at := freePlace{text: sameDigits(h.rest[:n]), inner: inner}
 	if at != f.try {
 		f.try, f.hits = at, 0
 	}

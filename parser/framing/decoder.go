@@ -221,7 +221,9 @@ func isBare(b []byte) bool {
 		return true
 	}
 	switch c := b[i]; c {
-	case ' ', '\t':
+	case ' ':
+		return cutCell(b[i:]) == 0
+	case '\t':
 		return true
 	case '(':
 		return recordStart(b) < 0

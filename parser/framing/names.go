@@ -38,6 +38,10 @@ func (d *Decoder) peelName(b []byte, m *Meta) (layer, bool) {
 		p.tell(m)
 		return layer{kind: p.kind, text: b[n:]}, true
 	}
+	if n := cutCell(b); n > 0 && cellHead(b[n:]) {
+		d.names.learn(namePrefix{text: string(b[:n]), kind: Compose})
+		return layer{kind: Compose, text: b[n:]}, true
+	}
 	if n, p, coloured := podPrefix(b); n > 0 && vllmHead(b[n:]) && (coloured || d.names.second(b[:n])) {
 		d.names.learn(p)
 		p.tell(m)
@@ -114,6 +118,32 @@ func composePrefix(b []byte) (n int, p namePrefix) {
 	i++
 	i += resetOnly(w[i:])
 	return i, namePrefix{text: string(w[:i]), kind: Compose, container: string(name)}
+}
+
+// cutCell gives the length of "  | " at the start of b, 0 if b begins with
+// anything else: the margin of a CI's page that is pasted, or compose's prefix
+// without its name. Exception groups have it too, so it is believed in front of
+// a head of vLLM only.
+func cutCell(b []byte) int {
+	i := 0
+	for i < len(b) && i < 4 && b[i] == ' ' {
+		i++
+	}
+	if i == 0 || i+1 >= len(b) || b[i] != '|' || b[i+1] != ' ' {
+		return 0
+	}
+	return i + 2
+}
+
+// cellHead tells whether b begins with a head of vLLM, or with a time in
+// brackets and one.
+func cellHead(b []byte) bool {
+	if len(b) > 0 && b[0] == '[' {
+		if s, ok := scanStamp(b[1:]); ok && s.zoned && len(b) > s.n+2 && b[s.n+1] == ']' && b[s.n+2] == ' ' {
+			b = b[s.n+3:]
+		}
+	}
+	return vllmHead(b)
 }
 
 // podPrefix reads "pod container " of stern and "[pod] " of kubetail. coloured

@@ -118,18 +118,23 @@ func isSGLang(b []byte) bool {
 	return false
 }
 
-// cutLemonade takes "[Info] (vllm) " off, what Lemonade's log has between its
-// date and a line of the vLLM that it runs (lemonade-sdk/vllm-rocm#5; the form
-// is aixlog's, and its own lines have other names in the parentheses).
+// cutLemonade takes "[Info] (vllm) " off, or the "[Info] (Process) " of older
+// releases: what Lemonade's log has between its date and a line of the vLLM
+// that it runs (lemonade-sdk/vllm-rocm#5; the form is aixlog's, and its own
+// lines have other names in the parentheses).
 func cutLemonade(b []byte) (rest []byte, ok bool) {
-	const name = "] (vllm)"
-	end := bytes.Index(b[:min(len(b), len("[Warning")+len(name))], []byte(name))
+	end := bytes.IndexByte(b[:min(len(b), len("[Warning]"))], ']')
 	if end < 1 || b[0] != '[' {
 		return nil, false
 	}
-	switch string(b[1:end]) {
-	case "Trace", "Debug", "Info", "Notice", "Warn", "Warning", "Error", "Fatal":
-		return cutSpace(b[end+len(name):])
+	rest = b[end+1:]
+	for _, name := range []string{" (vllm)", " (Process)"} {
+		if bytes.HasPrefix(rest, []byte(name)) {
+			switch string(b[1:end]) {
+			case "Trace", "Debug", "Info", "Notice", "Warn", "Warning", "Error", "Fatal":
+				return cutSpace(rest[len(name):])
+			}
+		}
 	}
 	return nil, false
 }
