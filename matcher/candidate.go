@@ -29,6 +29,7 @@ const (
 	orderTimeout         // somebody waited in vain
 	orderFrontEnd        // the API server's own exception
 	orderSecond          // an exception while the engine was already going down
+	orderEmpty           // a record that stops before it says anything
 )
 
 // candidates lists what may have caused the run's failure, nearest to the
@@ -47,6 +48,9 @@ func (t *Tracker) candidates(r *run) []candidate {
 		c.hit = t.bestHit(r, f, phase)
 		if c.hit.entry != nil && c.hit.entry.Role == "benign" {
 			continue
+		}
+		if x := f.exs[f.own]; x.Class == "" && len(x.Frames) == 0 && f.rec.Level == parser.Raw {
+			c.order = orderEmpty // printed: the head of a traceback and nothing more
 		}
 		if c.hit.entry != nil {
 			switch c.hit.entry.Class {
