@@ -329,6 +329,8 @@ func (w *wording) excludeOthers(rule ruleFunc) {
 		rule("other_process", at, "total less free less this process leaves %s: there is no room for another process", s.difference(x, "total", "free"))
 	} else if others >= math.Max(minMargin/2, 0.01*total) {
 		w.contribute("other_process", at, "other processes hold %s on this GPU", SizeText(int64(others)))
+	} else if x >= math.Max(minMargin, 0.02*total) {
+		w.contribute("other_process", at, "%s of this GPU are in use and belong to no process that the message names: a display, another container, a process that ended badly, or what the driver keeps", SizeText(int64(x)))
 	}
 }
 

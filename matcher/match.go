@@ -257,9 +257,17 @@ func containsWord(list []string, w string) bool {
 	return false
 }
 
-// allFrames lists the frames of a record's own exceptions, innermost last.
+// methodHead names what a worker was told to do when it failed: V0's
+// multiproc_worker_utils.py, and worker_base.py under V0 and Ray.
+var methodHead = regexp.MustCompile(`^(?:Exception in worker \S+ while processing method|Error executing method) '?([a-z_]+)`)
+
+// allFrames lists the frames of a record's own exceptions, innermost last. The
+// method that the record's head names counts as the outermost.
 func allFrames(f *failure) []parser.Frame {
 	var out []parser.Frame
+	if m := methodHead.FindStringSubmatch(f.rec.First()); m != nil {
+		out = append(out, parser.Frame{Func: m[1], At: f.rec.At()})
+	}
 	for _, x := range f.exs {
 		out = append(out, x.Frames...)
 	}
