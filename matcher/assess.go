@@ -96,7 +96,7 @@ func (w *wording) decide() {
 			w.score = math.Max(w.score, 0.97)
 		}
 		w.cap()
-		if w.s.facts["masked"].yes && FamilyOf(w.entry.Class) == "workspace_driven" {
+		if f := FamilyOf(w.entry.Class); w.s.facts["masked"].yes && (f == "workspace_driven" || f == "capacity") {
 			w.score = math.Min(w.score, highFrom-0.01)
 		}
 	}
