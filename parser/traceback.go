@@ -142,6 +142,9 @@ func frameLine(s string) (frame, bool) {
 	}
 	switch rest := t[n:]; {
 	case strings.HasPrefix(rest, ", in "):
+		if f.file == "<unknown>" || strings.HasSuffix(f.file, ".c") {
+			return frame{}, false // a C stack, as a signal handler prints it
+		}
 		f.fn = strings.TrimSpace(rest[len(", in "):])
 		f.cut = f.fn == ""
 	case rest != "" || n == 0:

@@ -156,6 +156,16 @@ func TestProcessHeadAndOthersBetween(t *testing.T) {
 }
 
 // What surely is another writer's is no text of an exception.
+// A signal handler's C stack looks like frames of Python and is no traceback.
+func TestCStack(t *testing.T) {
+	for _, l := range []string{
+		`  File "<unknown>", line 0, in gsignal`,
+		`  File "Modules/main.c", line 768, in Py_BytesMain`,
+	} {
+		expect(t, []string{l}, ": notice raw "+l)
+	}
+}
+
 func TestForeignLinesBelow(t *testing.T) {
 	for _, s := range []string{
 		"[rank0]:[W205 16:55:27.345399482 ProcessGroupNCCL.cpp:1565] Warning: destroy_process_group() was not called",
