@@ -57,7 +57,9 @@ func (p *Parser) readHead(b []byte) head {
 		h.proc, b = proc, rest
 	}
 	h.rest = b
-	readLevel(&h, b)
+	if !readLevel(&h, b) {
+		readPyHead(&h, b)
+	}
 	return h
 }
 
@@ -171,6 +173,35 @@ func readLevel(h *head, b []byte) bool {
 		h.level, h.time, h.rest = w.level, after[:14], after[14:]
 		readFile(h)
 		return true
+	}
+	return false
+}
+
+// readPyHead reads the head that a logging configuration of one's own
+// (VLLM_LOGGING_CONFIG_PATH) mostly has, "%(asctime)s - %(name)s - %(levelname)s - "
+// as Python's documentation shows it; the logger has to be one of vLLM's:
+// "2026-11-30 02:27:33,315 - vllm.v1.engine.core - ERROR - text" (vllm#23517).
+func readPyHead(h *head, b []byte) bool {
+	const stamp, logger = len("2026-11-30 02:27:33,315"), " - vllm."
+	if len(b) < stamp+len(logger) || b[4] != '-' || b[stamp-4] != ',' || string(b[stamp:stamp+len(logger)]) != logger {
+		return false
+	}
+	if !isDigit(b[0]) || !isDigit(b[3]) || !isTime(b[5:]) {
+		return false
+	}
+	name, rest, ok := bytes.Cut(b[stamp+len(" - "):], []byte(" - "))
+	if !ok || len(name) > maxPlace || bytes.IndexByte(name, ' ') >= 0 {
+		return false
+	}
+	word, text, ok := bytes.Cut(rest, []byte(" - "))
+	if !ok {
+		return false
+	}
+	for i := range levelWords {
+		if string(word) == levelWords[i].word {
+			h.level, h.time, h.file, h.rest = levelWords[i].level, b[5:19], name, text
+			return true
+		}
 	}
 	return false
 }

@@ -140,3 +140,27 @@ func TestStageOfOmni(t *testing.T) {
 	expect(t, []string{"[Stage-12] (Worker pid=1) " + head + "one"}, "Worker/1: notice ERROR one")
 	expect(t, []string{"[Stage-x] (Worker pid=1) " + head + "one"}, ": notice raw [Stage-x] (Worker pid=1) "+head+"one")
 }
+
+// The head of a logging configuration of one's own.
+func TestPythonHead(t *testing.T) {
+	const at, core = "2026-11-02 10:00:00,315 - ", "vllm.v1.engine.core - ERROR - "
+	expect(t, []string{at + core + "x"}, ": notice ERROR x")
+	expect(t, []string{at + core}, ": notice ERROR ")
+	expect(t, []string{"(EngineCore pid=9) " + at + core + "x"}, "EngineCore/9: notice ERROR x")
+	expect(t, []string{
+		at + core + "EngineCore encountered a fatal error.",
+		"Traceback (most recent call last):",
+		`  File "a.py", line 1, in f`,
+		"ValueError: y",
+		at + "vllm.v1.engine.async_llm - ERROR - AsyncLLM output_handler failed.",
+	}, ": failure ValueError|y @f", ": notice ERROR AsyncLLM output_handler failed.")
+	for _, l := range []string{
+		at + "uvicorn.error - ERROR - x",
+		at + "vllm.v1.engine.core - LOUD - x",
+		at + "vllm.v1.engine.core says - ERROR - x",
+		"2026-11-02 10:00:00 - " + core + "x",
+		"2026-11-02 10:00:00,315 - vllm.",
+	} {
+		expect(t, []string{l}, ": notice raw "+l)
+	}
+}

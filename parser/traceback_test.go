@@ -155,7 +155,6 @@ func TestProcessHeadAndOthersBetween(t *testing.T) {
 		"APIServer/1: failure EngineDeadError|x @func0{call0(x)}", "APIServer/1: http 500 /v1/completions")
 }
 
-// What surely is another writer's is no text of an exception.
 // A signal handler's C stack looks like frames of Python and is no traceback.
 func TestCStack(t *testing.T) {
 	for _, l := range []string{
@@ -166,6 +165,7 @@ func TestCStack(t *testing.T) {
 	}
 }
 
+// What surely is another writer's is no text of an exception.
 func TestForeignLinesBelow(t *testing.T) {
 	for _, s := range []string{
 		"[rank0]:[W205 16:55:27.345399482 ProcessGroupNCCL.cpp:1565] Warning: destroy_process_group() was not called",
