@@ -44,6 +44,9 @@ func (r *run) phaseOf(f *failure) string {
 	if len(r.stats) > 0 || len(r.dump) > 0 || strings.HasPrefix(first, "EngineCore encountered a fatal error") {
 		return "runtime"
 	}
+	if r.startFailed && r.ready == nil {
+		return "startup"
+	}
 	return r.phaseAt(f.ev.At)
 }
 

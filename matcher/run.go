@@ -73,11 +73,13 @@ type run struct {
 	// live is the name that a daemon knows the run by; see Tracker.key.
 	live string
 	// dying is set by the head of a fatal record whose exception is not there.
-	dying    bool
-	repeated bool // "[repeated Nx across cluster]": Ray left copies out
-	suppress bool // journald: "Suppressed N messages"
-	stdout   bool
-	stderr   bool
+	dying bool
+	// startFailed is set where a process reports that the start came to nothing.
+	startFailed bool
+	repeated    bool // "[repeated Nx across cluster]": Ray left copies out
+	suppress    bool // journald: "Suppressed N messages"
+	stdout      bool
+	stderr      bool
 }
 
 type statsAt struct {

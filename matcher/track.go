@@ -386,6 +386,7 @@ func (t *Tracker) takeFailure(r *run, e parser.Event, b parser.Failure) {
 		if m, ok := parseOOM(*x); ok {
 			f.ooms[i] = &m
 		}
+		r.startFailed = r.startFailed || startReport(x.Text)
 		if f.own < 0 {
 			if k := consequenceOf(*x); k == "" {
 				f.own = i
@@ -422,6 +423,15 @@ func (t *Tracker) takeFailure(r *run, e parser.Event, b parser.Failure) {
 	} else {
 		r.dropped++
 	}
+}
+
+// startReport tells whether an exception's text says that another process could
+// not be started.
+func startReport(text string) bool {
+	return containsAny(text, []string{
+		"Engine core initialization failed", "Frontend process failed during engine core initialization",
+		"Engine process failed to start", "WorkerProc initialization failed",
+	})
 }
 
 // quoting are exceptions whose text quotes what a client sent; an
