@@ -70,6 +70,7 @@ func notAfter(a, b string) bool {
 }
 
 func (s *stream) restarted(r *liveRun, start matcher.Start, now time.Time) {
+	s.end(r, now) // a record of an earlier life may be open
 	made, missing := matcher.Compare(r.record.Incident, start)
 	rec := r.record
 	f := rec.Incident.Followup

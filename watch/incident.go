@@ -80,8 +80,8 @@ func (s *stream) look(now time.Time, final bool) {
 		}
 	}
 	s.changed = false
-	s.followUp(states, now)
 	s.close(states, now, final)
+	s.followUp(states, now) // after closing: the record ends before what followed is told
 	s.forget(states, now)
 	s.commit(now, final || !s.lastInput.Equal(now))
 	s.looked, s.atRest = now, s.settled(now)

@@ -206,6 +206,33 @@ func TestFollowUpOfEachStart(t *testing.T) {
 	}
 }
 
+// A server that is back at once: the record ends first, and the line that says
+// so does not carry the follow-up.
+func TestClosedComesBeforeTheFollowUp(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		t.Run(fmt.Sprintf("gone=%t", gone), func(t *testing.T) {
+			b := oneBench(t, crashes(t, crash, 1))
+			b.feedAll()
+			b.rest(3)
+			id := b.one()
+			wantEvents(t, b, id, eventOpened)
+			if gone { // killed, and the crash is not there to be read again
+				b.start()
+				b.at = int64(len(b.log))
+			}
+			b.add(startOf(t, 1, "32768"))
+			b.feedAll()
+			b.rest(3)
+			wantEvents(t, b, id, eventOpened, eventClosed, eventFollowup)
+			for _, n := range b.told {
+				if back := n.Incident.Followup != nil; back != (n.Event == eventFollowup) {
+					t.Errorf("%s with a follow-up: %t", n.Event, back)
+				}
+			}
+		})
+	}
+}
+
 func TestAdviceIsHeldAfterAWeek(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed=%t", killed), func(t *testing.T) {

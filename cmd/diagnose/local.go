@@ -72,14 +72,10 @@ func deliver(p notify.Notifier, n notify.Notice) error {
 }
 
 // enqueue queues a notice for the other sinks. The end of a crash's record is
-// news for this host alone; for the others the matter is closed when the server
-// is back.
+// news for this host alone.
 func (f *fanout) enqueue(n notify.Notice) error {
 	if n.Event == notify.EventClosed {
 		return nil
-	}
-	if u := n.Incident.Followup; n.Event == notify.EventFollowup && u != nil && u.HeldSince == nil && len(u.Withdrawn) == 0 {
-		n.Event = notify.EventClosed
 	}
 	return f.outbox(n)
 }

@@ -262,7 +262,8 @@ func TestFanoutAsksAgainOnlyWhoRefused(t *testing.T) {
 	}
 }
 
-// The end of a crash's record is no news for people; the server's return is.
+// The end of a crash's record is no news for people; the server's return is, and
+// goes out as what it is: a receiver switches on the word.
 func TestFanoutEvents(t *testing.T) {
 	since := "2026-11-30T00:00:00Z"
 	for _, c := range []struct {
@@ -273,7 +274,7 @@ func TestFanoutEvents(t *testing.T) {
 		{notify.EventOpened, nil, notify.EventOpened},
 		{notify.EventUpdated, nil, notify.EventUpdated},
 		{notify.EventClosed, nil, ""},
-		{notify.EventFollowup, &matcher.Followup{}, notify.EventClosed},
+		{notify.EventFollowup, &matcher.Followup{RestartedAt: &since}, notify.EventFollowup},
 		{notify.EventFollowup, &matcher.Followup{HeldSince: &since}, notify.EventFollowup},
 		{notify.EventFollowup, &matcher.Followup{Withdrawn: []string{"x"}}, notify.EventFollowup},
 	} {
