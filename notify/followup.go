@@ -77,6 +77,17 @@ func listText(list []string) string {
 
 // condition is the present state in a word or two.
 func condition(n Notice) string {
+	if n.Incident.Status == matcher.StatusHistoric {
+		if since := happened(n); since != "open" && since != "closed" {
+			return "historic, " + since
+		}
+		return "historic"
+	}
+	return happened(n)
+}
+
+// happened is what became of an incident since it was opened.
+func happened(n Notice) string {
 	f := n.Incident.Followup
 	switch {
 	case f != nil && len(f.Withdrawn) > 0 && f.HeldSince == nil:

@@ -48,6 +48,19 @@ func TestCondition(t *testing.T) {
 	}
 }
 
+// The list of incidents calls it historic, and so does the log.
+func TestHistoricCondition(t *testing.T) {
+	n := sampleNotice(EventOpened)
+	n.Incident.Status = matcher.StatusHistoric
+	if got := condition(n); got != "historic" {
+		t.Error(got)
+	}
+	n.Event, n.Incident.Followup = EventFollowup, &matcher.Followup{RestartedAt: ptr("14:10")}
+	if got := condition(n); got != "historic, server is back" {
+		t.Error(got)
+	}
+}
+
 // TestClosedIsNotDoubled: the end is told by the restart, where there is one.
 func TestClosedIsNotDoubled(t *testing.T) {
 	n := sampleNotice(EventClosed)

@@ -41,6 +41,9 @@ func (l *Log) Send(ctx context.Context, n Notice, s State) (State, bool, error) 
 	if len(i.Remedies) > 0 {
 		attrs = append(attrs, slog.String("remedy", cut(oneLine(i.Remedies[0].Title), 300)))
 	}
+	if n.Unsent != "" {
+		attrs = append(attrs, slog.String("note", "not notified: "+n.Unsent))
+	}
 	l.log.LogAttrs(ctx, level, "incident "+eventWord(n.Event), attrs...)
 	return encodeState(eventState{Opened: true}), false, nil
 }

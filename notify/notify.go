@@ -41,6 +41,8 @@ type Notice struct {
 	Printed string `json:"printed,omitempty"`
 	// Observation marks something wrong that has not failed.
 	Observation bool `json:"observation,omitempty"`
+	// Unsent says why the notice goes to no sink but this host's log and file.
+	Unsent string `json:"-"`
 	// Delayed is how long the notice waited for its sink; set by the outbox,
 	// zero for one sent at once.
 	Delayed time.Duration `json:"-"`

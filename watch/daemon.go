@@ -34,7 +34,8 @@ type Options struct {
 	// LookBack is how long what may become a failure is kept in reach of a
 	// restart.
 	LookBack time.Duration
-	// Historic is the age from which an incident is recorded and not notified.
+	// Historic is the age from which an incident that was found in a backlog is
+	// recorded and not notified.
 	Historic time.Duration
 	// HeldAfter is how long an applied advice must hold to be called held.
 	HeldAfter time.Duration
@@ -193,7 +194,7 @@ func (d *Daemon) Tail(ref tailer.SourceRef, l tailer.Line) { d.stream(ref.Path).
 func (d *Daemon) Rotated(tailer.SourceRef, tailer.SourceRef, tailer.RotationKind) {}
 
 // Idle implements tailer.Handler.
-func (d *Daemon) Idle(ref tailer.SourceRef, now time.Time) { d.stream(ref.Path).idle(now) }
+func (d *Daemon) Idle(ref tailer.SourceRef, now time.Time) { d.stream(ref.Path).idle(ref, now) }
 
 // Gone implements tailer.Handler. What comes later under the same path is
 // another server's, so the stream ends with its container.

@@ -262,7 +262,7 @@ func (s *stream) open(r *liveRun, run string, in matcher.Incident, now time.Time
 		}
 		return
 	}
-	if s.d.opt.Historic > 0 && historic(in, now, s.d.opt.Historic) {
+	if !s.isLive(in, r) && historic(in, now, s.d.opt.Historic) {
 		in.Status = matcher.StatusHistoric
 	}
 	added := s.recur(&in, run, now)

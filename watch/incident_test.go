@@ -429,16 +429,77 @@ func TestRunWithoutAStart(t *testing.T) {
 	}
 }
 
+// A server's clock can be hours off, in a container of another zone: what is
+// written while the log is followed is told. What was there before is judged by
+// what it prints, and the notice says so.
 func TestHistoric(t *testing.T) {
-	b := newBench(t, crashes(t, crash, 1))
-	t.Cleanup(b.close)
-	b.opt.Historic = time.Hour
-	b.now = time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
-	b.start()
-	b.feedAll()
-	b.rest(70)
-	if in := b.last(b.one()).Incident; in.Status != matcher.StatusHistoric {
-		t.Errorf("a crash of the night is %s in the morning", in.Status)
+	ready, died, ok := strings.Cut(string(fixture(t, crash)), "Application startup complete.\n")
+	if !ok {
+		t.Fatal("no start in the fixture")
+	}
+	morning := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name     string
+		do       func(b *bench)
+		historic bool
+	}{
+		{"found at the start", func(b *bench) { b.add(died) }, true},
+		{"idle, then written", func(b *bench) { b.feedAll(); b.rest(4); b.add(died) }, false},
+		{"never idle, and at the end", func(b *bench) {
+			b.feedAll()
+			b.d.CaughtUp(b.ref(b.at - 1))
+			b.add(died)
+		}, false},
+		{"an idle call before the first look", func(b *bench) { b.rest(1); b.add(died) }, true},
+		{"a restart at the end", func(b *bench) {
+			b.feedAll()
+			b.pass(6 * time.Minute)
+			b.rest(3)
+			b.save()
+			b.start()
+			b.rest(2)
+			b.add(died)
+		}, false},
+		{"written while the daemon was down", func(b *bench) {
+			b.feedAll()
+			b.rest(3)
+			b.save()
+			b.add(died)
+			b.start()
+		}, true},
+		{"written while the daemon was stopped", func(b *bench) {
+			b.feedAll()
+			b.rest(3)
+			b.now = b.now.Add(2 * time.Hour)
+			b.add(died)
+		}, true},
+		{"in a file that took the name", func(b *bench) {
+			b.feedAll()
+			b.rest(3)
+			b.cuts = append(b.cuts, int64(len(b.log)))
+			b.add(string(fixture(t, crash)))
+		}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, []byte(ready+"Application startup complete.\n"))
+			t.Cleanup(b.close)
+			b.opt.Historic, b.now = time.Hour, morning
+			b.start()
+			c.do(b)
+			b.feedAll()
+			b.rest(70)
+			n := b.last(b.one())
+			if got := n.Incident.Status == matcher.StatusHistoric; got != c.historic {
+				t.Errorf("the incident is %s", n.Incident.Status)
+			}
+			want := ""
+			if c.historic {
+				want = "older than historic (1h0m0s) by its printed time"
+			}
+			if n.Unsent != want {
+				t.Errorf("not notified: %q", n.Unsent)
+			}
+		})
 	}
 }
 

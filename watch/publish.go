@@ -59,6 +59,7 @@ func (s *stream) flush(r *liveRun) {
 	for len(r.record.Pending) > 0 {
 		t := r.record.Pending[0]
 		notice := notify.Notice{Event: t.Event, Incident: r.record.Incident, Time: t.Time, Sources: r.record.Sources, Printed: r.record.Printed}
+		notice.Unsent = whyUnsent(notice.Incident, s.d.opt.Historic)
 		if err := s.d.opt.Publish(notice); err != nil {
 			s.d.metrics.publishErrors.Add(1)
 			s.d.warn(err)

@@ -52,6 +52,7 @@ type stream struct {
 	safeFor       string
 
 	runs map[string]*liveRun
+	live liveness
 	// changed tells that an event may change a diagnosis, changedFrom where the
 	// first such record since the last look begins.
 	changed     bool
@@ -111,6 +112,7 @@ func (s *stream) line(ref tailer.SourceRef, l tailer.Line) {
 	src := s.source(ref)
 	now := s.d.opt.Now()
 	s.lastInput, s.called, s.atRest = now, now, false
+	s.live.line(ref.Gen, now, s.d.opt.Historic)
 	s.d.metrics.line(len(l.Data), l.Cut > 0)
 	s.feed(parser.Line{At: parser.Pos{Source: src, Line: l.Number, Offset: l.Offset}, Data: l.Data, Cut: l.Cut})
 	if ref.Excerpt {
@@ -185,10 +187,11 @@ func (s *stream) tail(ref tailer.SourceRef, l tailer.Line) {
 }
 
 // idle is called about once a second while nothing arrives.
-func (s *stream) idle(now time.Time) {
+func (s *stream) idle(ref tailer.SourceRef, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.called = now
+	s.idleAtEnd(ref, now)
 	if s.atRest && now.Sub(s.looked) < restEvery {
 		return
 	}

@@ -20,6 +20,18 @@ func deref(p *string) string {
 	return *p
 }
 
+// whyUnsent says why an incident is not notified, empty if it is.
+func whyUnsent(in matcher.Incident, limit time.Duration) string {
+	if in.Status != matcher.StatusHistoric {
+		return ""
+	}
+	by := "its printed time"
+	if in.Time.First != nil {
+		by = "its time stamp"
+	}
+	return "older than historic (" + limit.String() + ") by " + by
+}
+
 // historic tells whether an incident is older than the limit. The log's own
 // time has no year and no zone, so it is taken for the nearest one to now, in
 // UTC or in the host's zone.

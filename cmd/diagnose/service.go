@@ -247,10 +247,20 @@ func (s *service) run(ctx context.Context) error {
 			s.systemd.status(s.statusLine())
 		case <-tick.C:
 			s.daemon.Retry()
+			s.caughtUp()
 			// The watchdog is fed only while the reading loops make progress.
 			if beat := s.follower.Beat(); beat.IsZero() || time.Since(beat) < 20*time.Second {
 				s.systemd.alive(s.statusLine())
 			}
+		}
+	}
+}
+
+// caughtUp tells the daemon which logs are read to their ends.
+func (s *service) caughtUp() {
+	for _, st := range s.follower.State() {
+		if st.Status == tailer.StatusFollowing && st.Lag == 0 {
+			s.daemon.CaughtUp(st.Ref)
 		}
 	}
 }
