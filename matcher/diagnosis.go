@@ -278,6 +278,8 @@ type Restarted struct {
 	At             *At      `json:"at"`
 	ChangesMade    []string `json:"changes_made"`
 	ChangesMissing []string `json:"changes_missing"`
+	// StepTaken is the rank of the remedy that was taken whole.
+	StepTaken *int `json:"step_taken"`
 }
 
 // Followup is what the daemon learned after the incident.
@@ -285,9 +287,11 @@ type Followup struct {
 	RestartedAt    *string  `json:"restarted_at"`
 	ChangesMade    []string `json:"changes_made"`
 	ChangesMissing []string `json:"changes_missing"`
-	BudgetNow      []Budget `json:"budget_now"`
-	HeldSince      *string  `json:"held_since"`
-	Withdrawn      []string `json:"withdrawn"`
+	// StepTaken is the rank of the remedy that was taken whole.
+	StepTaken *int     `json:"step_taken"`
+	BudgetNow []Budget `json:"budget_now"`
+	HeldSince *string  `json:"held_since"`
+	Withdrawn []string `json:"withdrawn"`
 }
 
 // FamilyOf gives the family that a class belongs to, unknown for any other

@@ -130,57 +130,115 @@ func (w *wording) restart(next *run) {
 	for name, f := range next.args {
 		flags[argFlag(name)] = f.text
 	}
-	made, missing := Compare(w.out, Start{Version: next.version, Flags: flags})
+	c := Compare(w.out, Start{Version: next.version, Flags: flags})
 	if !next.hasArgs {
-		missing = []string{} // the flags of the next start are not known, or not yet
+		c.Missing = []string{} // the flags of the next start are not known, or not yet
 	}
-	w.out.Restarted = &Restarted{At: w.at(next.start), ChangesMade: made, ChangesMissing: missing}
+	w.out.Restarted = &Restarted{At: w.at(next.start), ChangesMade: c.Made, ChangesMissing: c.Missing, StepTaken: c.Step}
 }
 
-// Compare tells which of the recommended changes a later start made, and which
-// of the first step are missing if no step was taken whole.
-func Compare(in Incident, next Start) (made, missing []string) {
-	made, missing = []string{}, []string{}
+// Comparison is what a later start made of the advice.
+type Comparison struct {
+	Made, Missing []string
+	// Step is the rank of the first step that was taken whole, nil if none was.
+	Step *int
+}
+
+// Compare tells which of the recommended changes a later start made, and what is
+// missing: of the step that was begun, else of the first one. Nothing is missing
+// where a step was taken whole, unless its values are a part of a better one:
+// then nobody can tell which of the two was meant.
+func Compare(in Incident, next Start) Comparison {
+	out := Comparison{Made: []string{}, Missing: []string{}}
 	wanted := map[string]bool{}
-	done := false
 	for _, r := range in.Remedies {
-		all := len(r.Set) > 0
-		for flag, value := range r.Set {
+		for flag := range r.Set {
 			wanted[flag] = true
-			now, ok := next.Flags[strings.TrimLeft(flag, "-")]
-			all = all && ok && atLeast(flag, now, value)
-		}
-		done = done || all
-		if r.UpgradeTo != nil && next.Version == *r.UpgradeTo {
-			done = true
 		}
 	}
+	changed := map[string]bool{}
 	for flag := range wanted {
-		name := strings.TrimLeft(flag, "-")
-		old, now := "default", "default"
-		if f, ok := in.Engine.Flags[name]; ok && f.Basis == "arguments" {
-			old = f.Value
-		}
-		if v, ok := next.Flags[name]; ok {
-			now = v
-		}
-		if old != now {
-			made = append(made, fmt.Sprintf("%s %s -> %s", flag, old, now))
+		if old, now := before(in, flag), after(next, flag); old != now {
+			changed[flag] = true
+			out.Made = append(out.Made, fmt.Sprintf("%s %s -> %s", flag, old, now))
 		}
 	}
-	sortStrings(made)
-	if !done && len(in.Remedies) > 0 {
-		for flag, value := range in.Remedies[0].Set {
-			if now, ok := next.Flags[strings.TrimLeft(flag, "-")]; !ok || !atLeast(flag, now, value) {
-				missing = append(missing, flag+" "+value)
-			}
-		}
-		sortStrings(missing)
-	}
+	sortStrings(out.Made)
 	if was := in.Engine.Version; next.Version != "" && was != nil && *was != next.Version {
-		made = append(made, fmt.Sprintf("vLLM %s -> %s", *was, next.Version))
+		out.Made = append(out.Made, fmt.Sprintf("vLLM %s -> %s", *was, next.Version))
 	}
-	return made, missing
+
+	var whole, begun *Remedy
+	for i := range in.Remedies {
+		r := &in.Remedies[i]
+		left := notSet(*r, next)
+		switch {
+		case len(r.Set) > 0 && len(left) == 0, r.UpgradeTo != nil && next.Version == *r.UpgradeTo:
+			if whole == nil {
+				whole = r
+			}
+		case begun == nil && begins(*r, next, changed):
+			begun = r
+		}
+	}
+	if whole != nil {
+		rank := whole.Rank
+		out.Step = &rank
+	}
+	switch {
+	case whole == nil && begun == nil && len(in.Remedies) > 0:
+		out.Missing = notSet(in.Remedies[0], next)
+	case begun != nil && (whole == nil || begun.Rank < whole.Rank && shares(*begun, *whole)):
+		out.Missing = notSet(*begun, next)
+	}
+	return out
+}
+
+// before and after give a flag's value in the failed and in the later run.
+func before(in Incident, flag string) string {
+	if f, ok := in.Engine.Flags[strings.TrimLeft(flag, "-")]; ok && f.Basis == "arguments" {
+		return f.Value
+	}
+	return "default"
+}
+
+func after(next Start, flag string) string {
+	if v, ok := next.Flags[strings.TrimLeft(flag, "-")]; ok {
+		return v
+	}
+	return "default"
+}
+
+// notSet lists what a step asks for and a start does not have.
+func notSet(r Remedy, next Start) []string {
+	left := []string{}
+	for flag, value := range r.Set {
+		if now, ok := next.Flags[strings.TrimLeft(flag, "-")]; !ok || !atLeast(flag, now, value) {
+			left = append(left, flag+" "+value)
+		}
+	}
+	sortStrings(left)
+	return left
+}
+
+// begins tells whether a part of a step was changed as it asks.
+func begins(r Remedy, next Start, changed map[string]bool) bool {
+	for flag, value := range r.Set {
+		if changed[flag] && atLeast(flag, after(next, flag), value) {
+			return true
+		}
+	}
+	return false
+}
+
+// shares tells whether two steps ask for the same value of a flag.
+func shares(a, b Remedy) bool {
+	for flag, value := range a.Set {
+		if b.Set[flag] == value {
+			return true
+		}
+	}
+	return false
 }
 
 // argFlag turns an argument's name into a flag's without dashes in front.

@@ -94,7 +94,9 @@ func happened(n Notice) string {
 		return "failed again, advice withdrawn"
 	case f != nil && f.HeldSince != nil:
 		return "recovered"
-	case serverBack(n.Incident) && len(f.ChangesMissing) > 0:
+	case willRepeat(n) && len(f.ChangesMade) > 0:
+		return "server is back, change not applied whole"
+	case willRepeat(n):
 		return "server is back, change not applied"
 	case serverBack(n.Incident) && len(f.ChangesMade) > 0:
 		return "server is back with the change"
@@ -102,7 +104,7 @@ func happened(n Notice) string {
 		return "server is back"
 	case n.Event == EventClosed:
 		return "closed"
-	case n.Incident.Restarted != nil && len(n.Incident.Restarted.ChangesMissing) > 0:
+	case n.Incident.Restarted != nil && len(n.Incident.Restarted.ChangesMissing) > 0 && n.Incident.Restarted.StepTaken == nil:
 		return "restarted, change not applied"
 	case n.Incident.Restarted != nil:
 		return "restarted"
@@ -130,7 +132,7 @@ func over(n Notice) bool {
 // willRepeat tells that the server is back without the advised change.
 func willRepeat(n Notice) bool {
 	f := n.Incident.Followup
-	return serverBack(n.Incident) && len(f.ChangesMissing) > 0 && f.HeldSince == nil
+	return serverBack(n.Incident) && len(f.ChangesMissing) > 0 && f.StepTaken == nil && f.HeldSince == nil
 }
 
 // assessment identifies what the diagnosis says, apart from counts, times and

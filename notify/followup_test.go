@@ -13,6 +13,8 @@ func TestCondition(t *testing.T) {
 	one := []string{"--a 1"}
 	held, withdrawn, both := back(one, nil), back(one, nil), back(one, nil)
 	held.HeldSince, withdrawn.Withdrawn = ptr("14:10"), one
+	ambiguous := back(one, one)
+	ambiguous.StepTaken = ptr(4)
 	both.HeldSince, both.Withdrawn = ptr("15:10"), one
 	for _, c := range []struct {
 		name, event string
@@ -25,7 +27,9 @@ func TestCondition(t *testing.T) {
 		{"closed by hand", EventClosed, nil, nil, "closed", true, false},
 		{"back", EventFollowup, nil, back(nil, nil), "server is back", true, false},
 		{"back with the change", EventClosed, nil, back(one, nil), "server is back with the change", true, false},
-		{"back with a part of it", EventClosed, nil, back(one, one), "server is back, change not applied", true, true},
+		{"back with a part of it", EventClosed, nil, back(one, one), "server is back, change not applied whole", true, true},
+		{"back without the change", EventFollowup, nil, back(nil, one), "server is back, change not applied", true, true},
+		{"back with a step that is a part of another", EventFollowup, nil, ambiguous, "server is back with the change", true, false},
 		{"late news of the crash", EventUpdated, nil, back(one, nil), "server is back with the change", true, false},
 		{"held", EventFollowup, nil, held, "recovered", true, false},
 		{"failed again", EventFollowup, nil, withdrawn, "failed again, advice withdrawn", false, false},

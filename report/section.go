@@ -247,6 +247,14 @@ func (v viewer) consequence(c matcher.Consequence) string {
 	return s
 }
 
+// stillTo leads in what is missing of an advice.
+func stillTo(taken *int) string {
+	if taken != nil {
+		return "that is step " + strconv.Itoa(*taken) + "; of the better one is missing: "
+	}
+	return "still to change: "
+}
+
 // after tells what became of the server.
 func (v viewer) after(i matcher.Incident) []string {
 	var out []string
@@ -265,14 +273,14 @@ func (v viewer) after(i matcher.Incident) []string {
 		}
 		out = append(out, s)
 		add("changed: ", r.ChangesMade)
-		add("still to change: ", r.ChangesMissing)
+		add(stillTo(r.StepTaken), r.ChangesMissing)
 	}
 	if f := i.Followup; f != nil {
 		if f.RestartedAt != nil {
 			out = append(out, "the server was started again at "+word(*f.RestartedAt))
 		}
 		add("changed: ", f.ChangesMade)
-		add("still to change: ", f.ChangesMissing)
+		add(stillTo(f.StepTaken), f.ChangesMissing)
 		for _, b := range f.BudgetNow {
 			out = append(out, "budget now, "+v.budgetLine(b))
 		}

@@ -71,19 +71,19 @@ func notAfter(a, b string) bool {
 
 func (s *stream) restarted(r *liveRun, start matcher.Start, now time.Time) {
 	s.end(r, now) // a record of an earlier life may be open
-	made, missing := matcher.Compare(r.record.Incident, start)
+	change := matcher.Compare(r.record.Incident, start)
 	rec := r.record
 	f := rec.Incident.Followup
-	news := f == nil || !slices.Equal(f.ChangesMade, made) || !slices.Equal(f.ChangesMissing, missing)
+	news := f == nil || !slices.Equal(f.ChangesMade, change.Made) || !slices.Equal(f.ChangesMissing, change.Missing)
 	at := now
 	rec.Restarted, rec.FollowedRun = &at, start.Run
-	switch applied := taken(rec.Incident, made, missing); {
-	case !applied:
+	switch {
+	case !taken(change):
 		rec.AppliedAt = nil
 	case rec.AppliedAt == nil:
 		rec.AppliedAt = &at
 	}
-	next := followup(f, start, made, missing, now)
+	next := followup(f, start, change, now)
 	rec.Incident.Followup = next
 	if news {
 		s.publish(r, eventFollowup, now)
@@ -93,14 +93,12 @@ func (s *stream) restarted(r *liveRun, start matcher.Start, now time.Time) {
 }
 
 // taken tells whether an advice was followed.
-func taken(in matcher.Incident, made, missing []string) bool {
-	return len(in.Remedies) > 0 && len(made) > 0 && len(missing) == 0
-}
+func taken(c matcher.Comparison) bool { return c.Step != nil && len(c.Made) > 0 }
 
 // followup words a restart; what was found out before stays.
-func followup(old *matcher.Followup, start matcher.Start, made, missing []string, now time.Time) *matcher.Followup {
+func followup(old *matcher.Followup, start matcher.Start, c matcher.Comparison, now time.Time) *matcher.Followup {
 	stamp := now.UTC().Format(time.RFC3339)
-	f := &matcher.Followup{RestartedAt: &stamp, ChangesMade: made, ChangesMissing: missing, BudgetNow: []matcher.Budget{}, Withdrawn: []string{}}
+	f := &matcher.Followup{RestartedAt: &stamp, ChangesMade: c.Made, ChangesMissing: c.Missing, StepTaken: c.Step, BudgetNow: []matcher.Budget{}, Withdrawn: []string{}}
 	if start.Budget != nil {
 		// Its positions would have to be numbered with the incident's.
 		f.BudgetNow = slices.Clone(start.Budget)
@@ -159,9 +157,9 @@ func (s *stream) recur(in *matcher.Incident, run string, now time.Time) []matche
 	// Was the advice in force in the run that failed now?
 	f, applied := r.record.Incident.Followup, r.record.AppliedAt != nil && r.record.FollowedRun == run
 	if start, ok := s.t.StartOf(run); ok {
-		made, missing := matcher.Compare(r.record.Incident, start)
-		applied = taken(r.record.Incident, made, missing)
-		f = followup(f, start, made, missing, now)
+		change := matcher.Compare(r.record.Incident, start)
+		applied = taken(change)
+		f = followup(f, start, change, now)
 	}
 	if applied && f != nil {
 		return s.withdraw(r, f, in.ID, run, now)
