@@ -3,6 +3,7 @@ package watch
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 
 	"diagnose/tailer"
@@ -54,7 +55,13 @@ func (c *checkpoints) Save(all map[string]tailer.Checkpoint) error {
 		}
 		saving[s] = key
 	}
-	if err := c.inner.Save(all); err != nil {
+	err := c.inner.Save(all)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = c.d.opt.Store.makeDirs(); err == nil {
+			err = c.inner.Save(all)
+		}
+	}
+	if err != nil {
 		return errors.Join(failed, err)
 	}
 	c.safe = all

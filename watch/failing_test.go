@@ -255,6 +255,63 @@ func TestUnusableStart(t *testing.T) {
 	}
 }
 
+// A state directory that could not be made, or was removed since, is made when
+// it can be.
+func TestStoreMakesItsDirectoryAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	s, err := OpenStore(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	var r Record
+	r.Incident.ID = "0123456789ab"
+	if err := s.Put(r); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Get(r.Incident.ID); err != nil {
+		t.Error(err)
+	}
+	d, err := New(Options{Catalog: catalogue(t), Store: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Checkpoints(tailer.NewCheckpointFile(dir)).Save(map[string]tailer.Checkpoint{"/a": {Cursor: "1"}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// With the state directory goes the start of the run: it is written again, also
+// where nothing in it is new.
+func TestStartIsWrittenAgain(t *testing.T) {
+	b := newBench(t, crashes(t, crash, 1))
+	t.Cleanup(b.close)
+	b.start()
+	end := int64(strings.Index(string(b.log), "Application startup complete."))
+	b.feed(end + 1000)
+	b.pass(6 * time.Minute)
+	b.save()
+	files, err := filepath.Glob(filepath.Join(b.dir, "streams", "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	if err := os.Remove(files[0]); err != nil {
+		t.Fatal(err)
+	}
+	b.save()
+	b.start()
+	b.feedAll()
+	b.rest(70)
+	if in := b.last(b.one()).Incident; in.Engine.Model == nil {
+		t.Error("the start of the run is lost")
+	}
+}
+
 func TestStoreOfADirectoryThatIsNotThere(t *testing.T) {
 	_, err := ReadStore(filepath.Join(t.TempDir(), "none")).Incidents(1)
 	if !errors.Is(err, fs.ErrNotExist) {

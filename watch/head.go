@@ -146,7 +146,8 @@ func (s *stream) saveStart(c tailer.Checkpoint) error {
 		return nil // the checkpoint is still that of an earlier life
 	}
 	at := s.committedAt(c)
-	if !s.dirty && s.written != nil && !s.headBetween(s.startPos, at) {
+	there := s.d.opt.Store.hasStart(s.path)
+	if there && !s.dirty && s.written != nil && !s.headBetween(s.startPos, at) {
 		s.startPos = at
 		return nil
 	}
@@ -154,7 +155,7 @@ func (s *stream) saveStart(c tailer.Checkpoint) error {
 	if err != nil {
 		return fmt.Errorf("encode start of %s: %w", s.path, err)
 	}
-	if !bytes.Equal(start, s.written) {
+	if !there || !bytes.Equal(start, s.written) {
 		if err := s.d.opt.Store.putStart(s.path, start, s.safe, s.safeFor); err != nil {
 			return err
 		}

@@ -98,16 +98,23 @@ type Store struct {
 	write func(path string, data []byte) error
 }
 
+// dirMode lets the group read the history.
+const dirMode = 0o750
+
 // OpenStore makes the directories. Errors say what is wrong with the state
-// directory.
+// directory; the store can be used even so, and writes when that is repaired.
 func OpenStore(dir string) (*Store, error) {
 	s := &Store{dir: dir, write: writeFile}
+	return s, s.makeDirs()
+}
+
+func (s *Store) makeDirs() error {
 	for _, sub := range []string{"incidents", "streams"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o750); err != nil {
-			return s, fmt.Errorf("state directory: %w", err)
+		if err := os.MkdirAll(filepath.Join(s.dir, sub), dirMode); err != nil {
+			return fmt.Errorf("state directory: %w", err)
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // ReadStore opens a state directory for reading only.
@@ -273,6 +280,12 @@ type startFile struct {
 
 func (s *Store) startPath(path string) string {
 	return filepath.Join(s.dir, "streams", digest(path)+".json")
+}
+
+// hasStart tells whether there is a file of a path's start.
+func (s *Store) hasStart(path string) bool {
+	_, err := os.Lstat(s.startPath(path))
+	return err == nil
 }
 
 func (s *Store) putStart(path string, start, before []byte, key string) error {

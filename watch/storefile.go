@@ -5,15 +5,25 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
 
-// writeFile replaces a file durably and whole. The temporary file has a fixed
-// name, so that one left behind by a kill is used again.
+// writeFile replaces a file durably and whole, and makes its directory where
+// that is missing: it could not be made at the start, or was removed since. The
+// temporary file has a fixed name, so that one left behind by a kill is used
+// again.
 func writeFile(path string, data []byte) (err error) {
 	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
+	open := func() (*os.File, error) { return os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640) }
+	f, err := open()
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
+			return err
+		}
+		f, err = open()
+	}
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func openOutboxDB(dir string, log *slog.Logger) (*bolt.DB, error) {
 		return db, nil
 	case errors.Is(err, berrors.ErrTimeout):
 		return nil, withHint(fmt.Errorf("state directory %s: another diagnose watch uses it", dir), "stop it, or give another --state-dir")
-	case errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrNotExist), diskRefuses(err):
+	case stateRefuses(err):
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	if err := moveAside(path, log, err); err != nil {
@@ -55,10 +55,12 @@ func openBolt(path string) (db *bolt.DB, err error) {
 	return bolt.Open(path, 0o600, &bolt.Options{Timeout: 3 * time.Second})
 }
 
-// diskRefuses tells whether a disk is full, broken or read-only: that may pass,
-// and logs can be followed meanwhile.
-func diskRefuses(err error) bool {
-	for _, e := range []error{syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO} {
+// stateRefuses tells whether a state directory is full, broken, read-only, not
+// there or not this user's: that may pass, and logs can be followed meanwhile.
+func stateRefuses(err error) bool {
+	for _, e := range []error{
+		syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, os.ErrPermission, os.ErrNotExist,
+	} {
 		if errors.Is(err, e) {
 			return true
 		}

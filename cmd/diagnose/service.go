@@ -37,6 +37,7 @@ type service struct {
 	store    *watch.Store
 	db       *bolt.DB
 	spool    string // a temporary directory of db, "" where it is in the state directory
+	gone     bool   // the file of db was removed
 	outbox   *notify.Outbox
 	sent     deliveries
 	fan      *fanout
@@ -70,10 +71,11 @@ func (s *service) build(stdin io.Reader) error {
 		return err
 	}
 	var err error
-	if s.store, err = watch.OpenStore(s.cfg.StateDir); err != nil && !diskRefuses(err) {
-		return withHint(err, "the directory must be writable; under systemd StateDirectory= makes it")
+	const hint = "the directory must be writable; under systemd StateDirectory= makes it"
+	if s.store, err = watch.OpenStore(s.cfg.StateDir); err != nil && !stateRefuses(err) {
+		return withHint(err, hint)
 	} else if err != nil {
-		s.log.Error("incidents cannot be recorded now", "error", err.Error())
+		s.log.Error("incidents cannot be recorded now", "error", err.Error(), "hint", hint)
 	}
 	if err := s.openDB(); err != nil {
 		return err
@@ -141,11 +143,11 @@ func (s *service) buildCatalog() error {
 	return nil
 }
 
-// openDB opens the queue of notices. While the state directory's disk refuses
-// it, it is kept elsewhere, so that the logs are followed and notices go out.
+// openDB opens the queue of notices. While the state directory refuses it, it is
+// kept elsewhere, so that the logs are followed and notices go out.
 func (s *service) openDB() error {
 	var err error
-	if s.db, err = openOutboxDB(s.cfg.StateDir, s.log); err == nil || !diskRefuses(err) {
+	if s.db, err = openOutboxDB(s.cfg.StateDir, s.log); err == nil || !stateRefuses(err) {
 		return err
 	}
 	s.log.Error("the state directory cannot be written: notices that wait are lost with a restart", "error", err.Error())
@@ -238,8 +240,8 @@ func (s *service) run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		select {
-		case err := <-done:
-			return errors.Join(err, s.stop())
+		case <-done:
+			return s.stop() // it saves again, and tells if that fails
 		case <-hup:
 			s.reload()
 			soon.Reset(time.Second)
@@ -248,6 +250,7 @@ func (s *service) run(ctx context.Context) error {
 		case <-tick.C:
 			s.daemon.Retry()
 			s.caughtUp()
+			s.queueGone()
 			// The watchdog is fed only while the reading loops make progress.
 			if beat := s.follower.Beat(); beat.IsZero() || time.Since(beat) < 20*time.Second {
 				s.systemd.alive(s.statusLine())
@@ -262,6 +265,15 @@ func (s *service) caughtUp() {
 		if st.Status == tailer.StatusFollowing && st.Lag == 0 {
 			s.daemon.CaughtUp(st.Ref)
 		}
+	}
+}
+
+// queueGone tells once that the state directory was removed: records and
+// checkpoints are written anew, but the queue is an open file without a name.
+func (s *service) queueGone() {
+	if _, err := os.Lstat(s.db.Path()); errors.Is(err, os.ErrNotExist) && !s.gone {
+		s.gone = true
+		s.log.Error("the state directory was emptied: notices that wait are lost with a restart", "file", s.db.Path())
 	}
 }
 

@@ -160,27 +160,40 @@ func TestWatchOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A read-only state directory is told of; the same.
+// On a read-only disk, with a state directory or without, the log is followed.
 func TestWatchReadOnly(t *testing.T) {
 	dir := t.TempDir()
-	state := filepath.Join(dir, "state")
-	if err := os.Mkdir(state, 0o700); err != nil {
+	disk := filepath.Join(dir, "disk")
+	if err := os.Mkdir(disk, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mount("tmpfs", state, "tmpfs", syscall.MS_RDONLY, ""); err != nil {
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_RDONLY, ""); err != nil {
 		t.Skipf("needs to mount a read-only disk: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Unmount(state, syscall.MNT_DETACH); err != nil {
+		if err := syscall.Unmount(disk, syscall.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
-	status, said := watched(t, "msg=following", "--state-dir", state, filepath.Join(dir, "vllm.log"))
-	if status != 0 && !strings.Contains(said, "read-only file system") {
-		t.Errorf("status %d:\n%s", status, said)
+	for _, state := range []string{disk, filepath.Join(disk, "state")} {
+		_, said := watched(t, "msg=following", "--state-dir", state, filepath.Join(dir, "vllm.log"))
+		for _, want := range []string{"incidents cannot be recorded now", "read-only file system", "notices that wait are lost with a restart"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%q is not said:\n%s", want, said)
+			}
+		}
 	}
-	if !strings.Contains(said, "incidents cannot be recorded now") {
-		t.Errorf("not told:\n%s", said)
+}
+
+// What may pass does not keep logs from being followed; what cannot does.
+func TestStateRefuses(t *testing.T) {
+	for err, want := range map[error]bool{
+		syscall.ENOSPC: true, syscall.EROFS: true, syscall.EACCES: true, syscall.EPERM: true, syscall.ENOENT: true,
+		syscall.ENOTDIR: false, errors.New("another diagnose watch uses it"): false,
+	} {
+		if got := stateRefuses(&os.PathError{Op: "mkdir", Path: "state", Err: err}); got != want {
+			t.Errorf("%v: %t", err, got)
+		}
 	}
 }
 
