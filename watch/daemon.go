@@ -1,6 +1,8 @@
 package watch
 
 import (
+	"errors"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -13,9 +15,10 @@ import (
 type Options struct {
 	Catalog *matcher.Catalog
 	Store   *Store
-	// Publish hands a notice on, durably. After an error the same notice is
-	// published again, by Retry or at the next start.
-	Publish func(notify.Notice) error
+	// Publish hands on what waits of one incident, oldest first, durably, and
+	// gives an error or nil for each. After an error the same notice is published
+	// again, by Retry or at the next start.
+	Publish func([]notify.Notice) []error
 	// Commit is the follower's.
 	Commit func(ref tailer.SourceRef, offset, line int64)
 	// Warn is told what went wrong without ending anything. It may be called
@@ -97,7 +100,7 @@ func New(opt Options) (*Daemon, error) {
 	d := &Daemon{opt: opt, began: opt.Now(), streams: map[string]*stream{}, ledgers: map[string]*ledger{}, resumed: map[string]string{}}
 	d.metrics.init()
 	list, err := opt.Store.index(maxLoaded)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // OpenStore has told of that
 		opt.Warn(err)
 	}
 	for _, e := range list {

@@ -90,12 +90,14 @@ func (b *bench) start() {
 	opt := b.opt
 	opt.Catalog, opt.Store, opt.Host = catalogue(b.t), store, "gpu-1"
 	opt.Now = func() time.Time { return b.now }
-	opt.Publish = func(n notify.Notice) error {
-		if b.deaf != nil {
-			return b.deaf
+	opt.Publish = func(list []notify.Notice) []error {
+		failed := make([]error, len(list))
+		for i, n := range list {
+			if failed[i] = b.deaf; b.deaf == nil {
+				b.told = append(b.told, n)
+			}
 		}
-		b.told = append(b.told, n)
-		return nil
+		return failed
 	}
 	opt.Warn = func(err error) {
 		b.warned = append(b.warned, err)

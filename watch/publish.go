@@ -55,19 +55,29 @@ func (s *stream) save(r *liveRun) {
 
 // flush hands on what waits of an incident.
 func (s *stream) flush(r *liveRun) {
-	n := len(r.record.Pending)
-	for len(r.record.Pending) > 0 {
-		t := r.record.Pending[0]
-		notice := notify.Notice{Event: t.Event, Incident: r.record.Incident, Time: t.Time, Sources: r.record.Sources, Printed: r.record.Printed}
-		notice.Unsent = whyUnsent(notice.Incident, s.d.opt.Historic)
-		if err := s.d.opt.Publish(notice); err != nil {
-			s.d.metrics.publishErrors.Add(1)
-			s.d.warn(err)
-			break
-		}
-		r.record.Pending = r.record.Pending[1:]
+	waiting := r.record.Pending
+	if len(waiting) == 0 {
+		return
 	}
-	if len(r.record.Pending) < n {
+	list := make([]notify.Notice, len(waiting))
+	for i, t := range waiting {
+		list[i] = notify.Notice{
+			Event: t.Event, Incident: r.record.Incident, Time: t.Time, Sources: r.record.Sources, Printed: r.record.Printed,
+			Unsent: whyUnsent(r.record.Incident, s.d.opt.Historic),
+		}
+	}
+	r.record.Pending = nil
+	for i, err := range s.d.opt.Publish(list) {
+		if err == nil {
+			continue
+		}
+		s.d.metrics.publishErrors.Add(1)
+		if len(r.record.Pending) == 0 { // the others wait for this one
+			s.d.warn(err)
+		}
+		r.record.Pending = append(r.record.Pending, waiting[i])
+	}
+	if len(r.record.Pending) < len(waiting) {
 		s.save(r)
 	}
 }

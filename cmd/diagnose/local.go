@@ -23,40 +23,59 @@ type fanout struct {
 	have map[string]map[string]bool
 }
 
-// publish gives an error if any part refused the notice; it is then to be
-// called again with the same one, and only those that refused it are asked.
-func (f *fanout) publish(n notify.Notice) error {
+// errBehind says that a part has refused an earlier notice of the incident.
+var errBehind = errors.New("waits for the notice before it")
+
+// publish hands on what waits of one incident, oldest first, and gives an error
+// for each notice that a part refused. Those are to be published again, and only
+// who refused them is asked. Each part gets them in their order: one that
+// refuses holds back none of the others.
+func (f *fanout) publish(list []notify.Notice) []error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key := fmt.Sprintf("%s %s %d", n.Incident.ID, n.Event, n.Time.UnixNano())
-	have := f.have[key]
-	if have == nil {
-		have = map[string]bool{}
-	}
-	var failed error
-	try := func(name string, send func() error) {
-		if have[name] {
-			return
-		}
-		if err := send(); err != nil {
-			failed = errors.Join(failed, err)
-			return
-		}
-		have[name] = true
-	}
+	failed := make([]error, len(list))
 	for _, p := range f.parts {
-		try(p.Name(), func() error { return deliver(p, n) })
+		f.bring(p.Name(), list, failed, func(n notify.Notice) error { return deliver(p, n) })
 	}
-	try("", func() error { return f.enqueue(n) })
-	if failed == nil {
-		delete(f.have, key)
-		return nil
+	f.bring("", list, failed, f.enqueue)
+	for i, n := range list {
+		if failed[i] == nil {
+			delete(f.have, keyOf(n))
+		}
 	}
-	if f.have == nil || len(f.have) >= 1000 {
-		f.have = map[string]map[string]bool{}
-	}
-	f.have[key] = have
 	return failed
+}
+
+// bring hands one part what it does not have yet.
+func (f *fanout) bring(name string, list []notify.Notice, failed []error, send func(notify.Notice) error) {
+	var behind error
+	for i, n := range list {
+		key := keyOf(n)
+		if f.have[key][name] {
+			continue
+		}
+		err := behind
+		if err == nil {
+			err = send(n)
+		}
+		if err != nil {
+			failed[i] = errors.Join(failed[i], err)
+			behind = errBehind
+			continue
+		}
+		if f.have == nil || len(f.have) >= 1000 {
+			f.have = map[string]map[string]bool{}
+		}
+		if f.have[key] == nil {
+			f.have[key] = map[string]bool{}
+		}
+		f.have[key][name] = true
+	}
+}
+
+// keyOf tells one notice from another over attempts.
+func keyOf(n notify.Notice) string {
+	return fmt.Sprintf("%s %s %d", n.Incident.ID, n.Event, n.Time.UnixNano())
 }
 
 // deliver brings a local sink to the notice's state.

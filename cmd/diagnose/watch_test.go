@@ -239,7 +239,8 @@ func (p *fakeSink) Send(_ context.Context, n notify.Notice, s notify.State) (not
 	return s, false, nil
 }
 
-// A notice that one part refuses is not given twice to the others.
+// A notice that one part refuses is not given twice to the others, and the
+// others get what comes after it.
 func TestFanoutAsksAgainOnlyWhoRefused(t *testing.T) {
 	log, file := &fakeSink{name: "log"}, &fakeSink{name: "jsonl", fail: errors.New("disk full")}
 	var queued []string
@@ -251,22 +252,31 @@ func TestFanoutAsksAgainOnlyWhoRefused(t *testing.T) {
 		queued = append(queued, n.Event)
 		return nil
 	}}
-	n := notify.Notice{Event: notify.EventOpened, Incident: matcher.Incident{ID: "1"}, Time: time.Unix(1, 0)}
-	for range 3 {
-		if err := f.publish(n); err == nil || !strings.Contains(err.Error(), "disk full") || !strings.Contains(err.Error(), "queue full") {
-			t.Errorf("publish: %v", err)
+	list := []notify.Notice{
+		{Event: notify.EventOpened, Incident: matcher.Incident{ID: "1"}, Time: time.Unix(1, 0)},
+		{Event: notify.EventFollowup, Incident: matcher.Incident{ID: "1"}, Time: time.Unix(2, 0)},
+	}
+	wantErrors := func(list []notify.Notice, want ...string) {
+		t.Helper()
+		for i, err := range f.publish(list) {
+			if got := strings.ReplaceAll(fmt.Sprint(err), "\n", "; "); got != want[i] {
+				t.Errorf("notice %d: %s, expected %s", i, got, want[i])
+			}
 		}
 	}
+	wantErrors(list[:1], "disk full; queue full")
+	for range 3 {
+		wantErrors(list, "disk full; queue full", "waits for the notice before it; waits for the notice before it")
+	}
+	if diff := cmp.Diff([]string{notify.EventOpened, notify.EventFollowup}, log.got); diff != "" {
+		t.Errorf("the log waits for the others: %s", diff)
+	}
 	file.fail = nil
-	if err := f.publish(n); err == nil {
-		t.Error("the queue refused it")
-	}
+	wantErrors(list, "queue full", "waits for the notice before it")
 	queueFails = nil
-	if err := f.publish(n); err != nil {
-		t.Error(err)
-	}
+	wantErrors(list, "<nil>", "<nil>")
 	for name, got := range map[string][]string{"log": log.got, "jsonl": file.got, "queue": queued} {
-		if diff := cmp.Diff([]string{notify.EventOpened}, got); diff != "" {
+		if diff := cmp.Diff([]string{notify.EventOpened, notify.EventFollowup}, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -293,7 +303,8 @@ func TestFanoutEvents(t *testing.T) {
 	} {
 		got := ""
 		f := &fanout{outbox: func(n notify.Notice) error { got = n.Event; return nil }}
-		if err := f.publish(notify.Notice{Event: c.event, Incident: matcher.Incident{ID: "1", Followup: c.follow}}); err != nil {
+		n := notify.Notice{Event: c.event, Incident: matcher.Incident{ID: "1", Followup: c.follow}}
+		if err := errors.Join(f.publish([]notify.Notice{n})...); err != nil {
 			t.Error(err)
 		}
 		if got != c.want {
