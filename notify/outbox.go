@@ -102,7 +102,11 @@ func NewOutbox(db *bolt.DB, sinks []Sink, o Options) (*Outbox, error) {
 		}
 		names = append(names, s.Name())
 	}
-	if err := b.prune(names); err != nil {
+	err := b.store.verify()
+	if err == nil {
+		err = b.prune(names)
+	}
+	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("open outbox: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -52,8 +53,47 @@ type queued struct {
 // damaged one must not stop the others.
 type store struct{ db *bolt.DB }
 
+// update and view turn what bbolt panics over, and a fault in the mapped file,
+// into an error: a queue that breaks must not end the following.
+func (s store) update(f func(*bolt.Tx) error) (err error) {
+	defer caught(&err)()
+	return s.db.Update(f)
+}
+
+func (s store) view(f func(*bolt.Tx) error) (err error) {
+	defer caught(&err)()
+	return s.db.View(f)
+}
+
+func caught(err *error) func() {
+	before := debug.SetPanicOnFault(true)
+	return func() {
+		debug.SetPanicOnFault(before)
+		if p := recover(); p != nil {
+			*err = fmt.Errorf("the queue is damaged: %v", p)
+		}
+	}
+}
+
+// verify reads everything once, so that damage shows at the start, where the
+// file can still be replaced.
+func (s store) verify() error {
+	var walk func(b *bolt.Bucket) error
+	walk = func(b *bolt.Bucket) error {
+		return b.ForEach(func(k, v []byte) error {
+			if v == nil {
+				return walk(b.Bucket(k))
+			}
+			return nil
+		})
+	}
+	return s.view(func(tx *bolt.Tx) error {
+		return tx.ForEach(func(_ []byte, b *bolt.Bucket) error { return walk(b) })
+	})
+}
+
 func (s store) put(list []queued) error {
-	return s.db.Update(func(tx *bolt.Tx) error {
+	return s.update(func(tx *bolt.Tx) error {
 		for _, q := range list {
 			if err := putJSON(tx, bucketQueue, q.to.name, q.item.Notice.Incident.ID, q.item); err != nil {
 				return err
@@ -66,7 +106,7 @@ func (s store) put(list []queued) error {
 // load gives the items that wait for a sink, without their notices.
 func (s store) load(sink string) (map[string]item, error) {
 	items := map[string]item{}
-	err := s.db.View(func(tx *bolt.Tx) error {
+	err := s.view(func(tx *bolt.Tx) error {
 		b := sub(tx, bucketQueue, sink)
 		if b == nil {
 			return nil
@@ -85,7 +125,7 @@ func (s store) load(sink string) (map[string]item, error) {
 
 // get gives one item with its notice, and the sink's memory of the incident.
 func (s store) get(sink, id string) (it item, st State, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		if b := sub(tx, bucketQueue, sink); b != nil {
 			if raw := b.Get([]byte(id)); raw != nil {
 				if err := json.Unmarshal(raw, &it); err != nil {
@@ -110,7 +150,7 @@ var errGone = errors.New("notice is gone")
 // item with this seq; a nil left means nothing. When a newer notice came
 // meanwhile, that one stays, and is returned.
 func (s store) settle(sink, id string, seq uint64, st State, left *item, now time.Time) (stays *item, err error) {
-	err = s.db.Update(func(tx *bolt.Tx) error {
+	err = s.update(func(tx *bolt.Tx) error {
 		stays = left
 		if st != nil {
 			if err := putJSON(tx, bucketState, sink, id, remembered{st, now}); err != nil {
@@ -138,7 +178,7 @@ func (s store) settle(sink, id string, seq uint64, st State, left *item, now tim
 
 // knows tells whether a sink remembers an incident.
 func (s store) knows(sink, id string) (known bool, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		b := sub(tx, bucketState, sink)
 		known = b != nil && b.Get([]byte(id)) != nil
 		return nil
@@ -149,7 +189,7 @@ func (s store) knows(sink, id string) (known bool, err error) {
 // prune drops memories older than states, what waits since before queue for a
 // sink that is not configured any more, and what cannot be read.
 func (s store) prune(sinks []string, states, queue time.Time) error {
-	return s.db.Update(func(tx *bolt.Tx) error {
+	return s.update(func(tx *bolt.Tx) error {
 		for _, name := range []string{bucketQueue, bucketState} {
 			if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
 				return err

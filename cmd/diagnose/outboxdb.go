@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -37,7 +38,14 @@ func openOutboxDB(dir string, log *slog.Logger) (*bolt.DB, error) {
 
 // moveAside keeps a queue that cannot be used under another name.
 func moveAside(path string, log *slog.Logger, why error) error {
-	aside := fmt.Sprintf("%s.bad-%d", path, time.Now().Unix())
+	name := fmt.Sprintf("%s.bad-%d", path, time.Now().Unix())
+	aside := name
+	for i := 2; ; i++ {
+		if _, err := os.Lstat(aside); err != nil {
+			break
+		}
+		aside = fmt.Sprintf("%s-%d", name, i)
+	}
 	if err := os.Rename(path, aside); err != nil {
 		return fmt.Errorf("state directory: %w", errors.Join(why, err))
 	}
@@ -47,12 +55,46 @@ func moveAside(path string, log *slog.Logger, why error) error {
 
 // openBolt opens a database; what bbolt finds broken it may panic over.
 func openBolt(path string) (db *bolt.DB, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
 			db, err = nil, fmt.Errorf("open %s: %v", path, p)
 		}
 	}()
-	return bolt.Open(path, 0o600, &bolt.Options{Timeout: 3 * time.Second})
+	if err := wholeBolt(path); err != nil {
+		return nil, err
+	}
+	return bolt.Open(path, 0o600, &bolt.Options{Timeout: lockPatience})
+}
+
+// lockPatience is how long another daemon may hold the queue.
+const lockPatience = 3 * time.Second
+
+// wholeBolt tells whether a database has lost its end, or all of it. bbolt maps
+// the file and would be killed by the first look behind the end.
+func wholeBolt(path string) (err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Size() == 0 {
+		return fmt.Errorf("open %s: the file is empty", path)
+	}
+	// Read-only, bbolt looks at no page but the first two.
+	db, err := bolt.Open(path, 0, &bolt.Options{Timeout: lockPatience, ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return db.View(func(tx *bolt.Tx) error {
+		if info, err := os.Stat(path); err != nil || info.Size() < tx.Size() {
+			return errors.Join(err, fmt.Errorf("open %s: the file is cut, %d of %d bytes", path, info.Size(), tx.Size()))
+		}
+		return nil
+	})
 }
 
 // stateRefuses tells whether a state directory is full, broken, read-only, not

@@ -178,7 +178,7 @@ func (s *service) buildOutbox() error {
 		Router: s.cfg.Notify.Router(), MaxNotices: s.cfg.Notify.Spool.MaxNotices, MaxAge: s.cfg.Notify.Spool.MaxAge,
 		Logger: s.log, Observe: s.sent.observe,
 	}
-	if s.outbox, err = newOutbox(s.db, sinks, o); err != nil {
+	if s.outbox, err = notify.NewOutbox(s.db, sinks, o); err != nil {
 		// The file is a database, but what is in it cannot be read.
 		path := s.db.Path()
 		if err := errors.Join(s.db.Close(), moveAside(path, s.log, err)); err != nil {
@@ -187,22 +187,12 @@ func (s *service) buildOutbox() error {
 		if s.db, err = openBolt(path); err != nil {
 			return fmt.Errorf("state directory: %w", err)
 		}
-		if s.outbox, err = newOutbox(s.db, sinks, o); err != nil {
+		if s.outbox, err = notify.NewOutbox(s.db, sinks, o); err != nil {
 			return fmt.Errorf("open queue of notices: %w", err)
 		}
 	}
 	s.fan.outbox = s.outbox.Enqueue
 	return nil
-}
-
-// newOutbox turns a panic over a broken database into an error.
-func newOutbox(db *bolt.DB, sinks []notify.Sink, o notify.Options) (b *notify.Outbox, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			b, err = nil, fmt.Errorf("read %s: %v", db.Path(), p)
-		}
-	}()
-	return notify.NewOutbox(db, sinks, o)
 }
 
 // renderText is the whole diagnosis of a notice. Its inputs are known by name
