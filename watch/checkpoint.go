@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"syscall"
 
 	"diagnose/tailer"
 )
@@ -24,6 +28,10 @@ type checkpoints struct {
 // Load implements tailer.Store.
 func (c *checkpoints) Load() (map[string]tailer.Checkpoint, error) {
 	saved, err := c.inner.Load()
+	saved = maps.Clone(saved)
+	for path, p := range saved {
+		saved[path] = c.d.rewound(path, p)
+	}
 	c.d.mu.Lock()
 	defer c.d.mu.Unlock()
 	for path, p := range saved {
@@ -87,4 +95,46 @@ func resumesAt(c tailer.Checkpoint) tailer.Position {
 		}
 	}
 	return at
+}
+
+// rewound moves a checkpoint back to the start of its run where what belongs to
+// it is lost: the start-up lines are then read again, with all that follows. It
+// stays where they are not in reach: of a journal, or after a rotation.
+func (d *Daemon) rewound(path string, c tailer.Checkpoint) tailer.Checkpoint {
+	at := resumesAt(c)
+	if at.Offset == 0 {
+		return c
+	}
+	_, raw, err := d.opt.Store.loadStart(path, checkpointKey(c))
+	if err != nil {
+		d.warn(err)
+	}
+	i := slices.IndexFunc(c.Generations, func(p tailer.Position) bool { return !p.Done })
+	if raw != nil || d.opt.RunStart == nil || i < 0 || !reflect.DeepEqual(c.Generations[i], at) {
+		return c
+	}
+	f, err := os.Open(at.Name)
+	if err != nil {
+		return c // it was rotated
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return c
+	}
+	id, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || id.Ino != at.Inode || id.Dev != at.Device || info.Size() < at.Offset {
+		return c
+	}
+	start := d.opt.RunStart(path, f, at.Offset)
+	if start >= at.Offset {
+		return c
+	}
+	at.Offset, at.Line, at.Before, at.BeforeLen, at.Text = start, 0, "", 0, nil
+	if start == 0 {
+		at.Line = 1
+	}
+	c.Generations = slices.Clone(c.Generations)
+	c.Generations[i] = at
+	return c
 }

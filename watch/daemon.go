@@ -3,6 +3,7 @@ package watch
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"sync"
 	"time"
 
@@ -21,6 +22,9 @@ type Options struct {
 	Publish func([]notify.Notice) []error
 	// Commit is the follower's.
 	Commit func(ref tailer.SourceRef, offset, line int64)
+	// RunStart finds the start of a run before an offset, as the follower's
+	// FirstStart; without it the start of a run that is lost stays so.
+	RunStart func(path string, f *os.File, before int64) int64
 	// Warn is told what went wrong without ending anything. It may be called
 	// from any goroutine, and often with the same error.
 	Warn func(error)

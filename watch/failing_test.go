@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -227,6 +228,106 @@ func TestUnreadableIncidents(t *testing.T) {
 			after, err := os.ReadFile(file)
 			if err != nil || string(after) != string(spoiled) {
 				t.Errorf("the file was changed: %v", err)
+			}
+		})
+	}
+}
+
+// A crash that is read again without the start of its run says less: what was
+// told stays. The file of the start is kept, whoever wrote it.
+func TestLostStartDoesNotSpoilTheDiagnosis(t *testing.T) {
+	for name, spoiled := range map[string]string{
+		"empty": "", "cut": `{"version":1,"path":"/var/log/vllm.log","sta`, "newer": `{"version":2,"path":"/var/log/vllm.log"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := oneBench(t, whole(t))
+			b.feedAll()
+			b.rest(20)
+			id := b.one()
+			b.save()
+			before := b.last(id).Incident
+			files, err := filepath.Glob(filepath.Join(b.dir, "streams", "*.json"))
+			if err != nil || len(files) != 1 || b.next == 0 || b.next == int64(len(b.log)) {
+				t.Fatal(files, err, b.next)
+			}
+			if err := os.WriteFile(files[0], []byte(spoiled), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			b.tolerant = true
+			b.start()
+			b.add(lateDeath)
+			b.feedAll()
+			b.rest(70)
+			b.save()
+			wantEvents(t, b, id, eventOpened, eventClosed, eventUpdated)
+			if diff := cmp.Diff(before.Remedies, b.last(id).Incident.Remedies); diff != "" {
+				t.Errorf("the advice has changed: %s", diff)
+			}
+			kept, err := filepath.Glob(files[0] + ".*")
+			if err != nil || len(kept) != 1 {
+				t.Fatal(kept, err)
+			}
+			if data, err := os.ReadFile(kept[0]); err != nil || string(data) != spoiled {
+				t.Errorf("%q is kept, %v", data, err)
+			}
+			if len(b.warned) != 1 || !strings.Contains(b.warned[0].Error(), "kept as "+kept[0]) {
+				t.Errorf("warned %v", b.warned)
+			}
+		})
+	}
+}
+
+// Where the start of a run is lost and the log is still there, it is read again.
+func TestCheckpointGoesBackToTheStart(t *testing.T) {
+	dir := t.TempDir()
+	log := filepath.Join(dir, "vllm.log")
+	if err := os.WriteFile(log, make([]byte, 5000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := OpenStore(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(Options{
+		Catalog: catalogue(t), Store: store,
+		RunStart: func(_ string, _ *os.File, before int64) int64 { return before - 1000 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := info.Sys().(*syscall.Stat_t)
+	there := tailer.Position{Name: log, Device: id.Dev, Inode: id.Ino, Offset: 4000, Line: 50, Before: "x", BeforeLen: 1}
+	other := there
+	other.Inode++
+	for name, c := range map[string]struct {
+		generations []tailer.Position
+		started     bool
+		want        int64
+	}{
+		"lost":             {[]tailer.Position{there}, false, 3000},
+		"after a done one": {[]tailer.Position{{Done: true}, there}, false, 3000},
+		"not lost":         {[]tailer.Position{there}, true, 4000},
+		"another file":     {[]tailer.Position{other}, false, 4000},
+		"before a new one": {[]tailer.Position{there, {Name: log}}, false, 3000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := "/" + name
+			if c.started {
+				if err := store.putStart(path, []byte(`{"lines":[]}`), nil, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			inner := &checkpointMemory{saved: map[string]tailer.Checkpoint{path: {Generations: c.generations}}}
+			saved, err := d.Checkpoints(inner).Load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := resumesAt(saved[path]); got.Offset != c.want || got.Offset != 4000 && (got.Line != 0 || got.BeforeLen != 0) {
+				t.Errorf("%+v", got)
 			}
 		})
 	}

@@ -286,7 +286,7 @@ func (s *stream) place0() place {
 // stays.
 func (s *stream) update(r *liveRun, in matcher.Incident, now time.Time) {
 	old := &r.record.Incident
-	if r.ended && in.ID != r.record.Root || consequenceOnly(in) && !consequenceOnly(*old) {
+	if r.ended && in.ID != r.record.Root || consequenceOnly(in) && !consequenceOnly(*old) || startless(in) && !startless(*old) {
 		s.count(r, in.Consequences, now)
 		return
 	}
@@ -312,6 +312,16 @@ func (s *stream) count(r *liveRun, more []matcher.Consequence, now time.Time) {
 	}
 	r.record.Incident, r.record.Updated, r.record.Counted = in, now, s.place0()
 	s.publish(r, eventUpdated, now)
+}
+
+// startless tells that the server's arguments were not in reach.
+func startless(in matcher.Incident) bool {
+	for _, f := range in.Engine.Flags {
+		if f.Basis == "arguments" {
+			return false
+		}
+	}
+	return true
 }
 
 // consequenceOnly tells that no cause was in reach.

@@ -305,9 +305,9 @@ func (s *Store) putStart(path string, start, before []byte, key string) error {
 	return nil
 }
 
-// loadStart gives what belongs to a checkpoint, also as it was written. It is
-// empty where there is none, or none that this program can read: the run is
-// then known from the lines to come alone.
+// loadStart gives what belongs to a checkpoint, also as it was written. raw is
+// nil where there is none, or none that this program can read: that one is kept
+// under another name, and an error tells of it.
 func (s *Store) loadStart(path, key string) (start runStart, raw []byte, err error) {
 	data, err := os.ReadFile(s.startPath(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -317,9 +317,10 @@ func (s *Store) loadStart(path, key string) (start runStart, raw []byte, err err
 		return runStart{}, nil, fmt.Errorf("read start of the run: %w", err)
 	}
 	var f startFile
+	as := "corrupt"
 	err = json.Unmarshal(data, &f)
 	if err == nil && f.Version > storeVersion {
-		err = ErrNewer
+		err, as = ErrNewer, fmt.Sprintf("v%d", f.Version)
 	}
 	if err == nil && f.Path != path {
 		err = fmt.Errorf("it is that of %s", f.Path)
@@ -332,7 +333,19 @@ func (s *Store) loadStart(path, key string) (start runStart, raw []byte, err err
 		err = json.Unmarshal(raw, &start)
 	}
 	if err != nil {
-		return runStart{}, nil, fmt.Errorf("start of the run in %s: %s is not usable, going on without: %w", path, s.startPath(path), err)
+		kept, failed := keepAside(s.startPath(path), as)
+		return runStart{}, nil, fmt.Errorf("start of the run in %s: %s is not usable, kept as %s: %w", path, s.startPath(path), kept, errors.Join(err, failed))
 	}
 	return start, raw, nil
+}
+
+// keepAside gives a file another name, one that no file has.
+func keepAside(path, as string) (kept string, err error) {
+	kept = path + "." + as
+	for i := 2; ; i++ {
+		if _, err := os.Lstat(kept); err != nil {
+			return kept, os.Rename(path, kept)
+		}
+		kept = fmt.Sprintf("%s.%s-%d", path, as, i)
+	}
 }
