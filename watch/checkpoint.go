@@ -122,8 +122,7 @@ func (d *Daemon) rewound(path string, c tailer.Checkpoint) tailer.Checkpoint {
 	if err != nil {
 		return c
 	}
-	id, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || id.Ino != at.Inode || id.Dev != at.Device || info.Size() < at.Offset {
+	if !isFile(info, at.Device, at.Inode) || info.Size() < at.Offset {
 		return c
 	}
 	start := d.opt.RunStart(path, f, at.Offset)
@@ -137,4 +136,10 @@ func (d *Daemon) rewound(path string, c tailer.Checkpoint) tailer.Checkpoint {
 	c.Generations = slices.Clone(c.Generations)
 	c.Generations[i] = at
 	return c
+}
+
+// isFile tells whether a file is the one with these numbers.
+func isFile(info os.FileInfo, device, inode uint64) bool {
+	id, ok := info.Sys().(*syscall.Stat_t)
+	return ok && id.Ino == inode && id.Dev == device
 }

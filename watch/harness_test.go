@@ -11,6 +11,7 @@ import (
 	"sort"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ const logPath = "/var/log/vllm.log"
 type bench struct {
 	t    testing.TB
 	path string
+	real string // the log's file, where there is one
 	dir  string
 	log  []byte
 	// cuts are where generations begin after the first one.
@@ -106,7 +108,7 @@ func (b *bench) start() {
 		}
 	}
 	opt.Commit = func(ref tailer.SourceRef, offset, _ int64) {
-		if ref.Path == b.path && ref.Inode < uint64(len(b.cuts))+3 {
+		if ref.Path == b.path && b.real == "" && ref.Inode < uint64(len(b.cuts))+3 {
 			b.next = b.begins(int(ref.Inode)-2) + offset
 		}
 	}
@@ -147,7 +149,12 @@ func (b *bench) gen(at int64) int {
 
 func (b *bench) ref(at int64) tailer.SourceRef {
 	gen := b.gen(at)
-	return tailer.SourceRef{Path: b.path, Gen: b.lives*1000 + uint64(gen) + 1, Name: b.path, Device: 1, Inode: uint64(gen) + 2}
+	ref := tailer.SourceRef{Path: b.path, Gen: b.lives*1000 + uint64(gen) + 1, Name: b.path, Device: 1, Inode: uint64(gen) + 2}
+	if info, err := os.Stat(b.real); err == nil {
+		id := info.Sys().(*syscall.Stat_t)
+		ref.Name, ref.Device, ref.Inode = b.real, id.Dev, id.Ino
+	}
+	return ref
 }
 
 // save puts the checkpoint on disk.

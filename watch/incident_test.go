@@ -3,6 +3,8 @@ package watch
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -450,10 +452,23 @@ func TestHistoric(t *testing.T) {
 		{"found at the start", func(b *bench) { b.add(died) }, true},
 		{"idle, then written", func(b *bench) { b.feedAll(); b.rest(4); b.add(died) }, false},
 		{"never idle, and at the end", func(b *bench) {
+			b.onDisk()
 			b.feedAll()
-			b.d.CaughtUp(b.ref(b.at - 1))
+			b.d.CaughtUp(b.ref(b.at-1), b.at)
 			b.add(died)
 		}, false},
+		{"nothing read, and at the end", func(b *bench) {
+			b.onDisk()
+			b.d.CaughtUp(b.ref(0), int64(len(b.log)))
+			b.at = int64(len(b.log)) // as from a checkpoint
+			b.add(died)
+		}, false},
+		{"never idle, and not at the end", func(b *bench) {
+			b.onDisk()
+			b.feedAll()
+			b.d.CaughtUp(b.ref(b.at-1), b.at-1)
+			b.add(died)
+		}, true},
 		{"an idle call before the first look", func(b *bench) { b.rest(1); b.add(died) }, true},
 		{"a restart at the end", func(b *bench) {
 			b.feedAll()
@@ -504,6 +519,15 @@ func TestHistoric(t *testing.T) {
 				t.Errorf("not notified: %q", n.Unsent)
 			}
 		})
+	}
+}
+
+// onDisk puts the log so far into a file, for what looks at it there.
+func (b *bench) onDisk() {
+	b.t.Helper()
+	b.real = filepath.Join(b.dir, "vllm.log")
+	if err := os.WriteFile(b.real, b.log, 0o600); err != nil {
+		b.t.Fatal(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"os"
 	"time"
 
 	"diagnose/matcher"
@@ -75,16 +76,30 @@ func (s *stream) isLive(in matcher.Incident, r *liveRun) bool {
 	return ok && ref.Gen != 0 && at.Offset >= from
 }
 
-// CaughtUp tells the daemon that a source has been read to its end, for logs
-// that are never quiet. It is to be called every few seconds.
-func (d *Daemon) CaughtUp(ref tailer.SourceRef) {
-	s := d.existing(ref.Path)
-	if s == nil {
+// proven is how long a sight of the end counts before another one is looked for.
+const proven = 30 * time.Second
+
+// CaughtUp tells the daemon up to where a source was read when it seemed to be
+// at its end, which is then looked for in the file. Idle alone comes late, and
+// to a busy log never. It is to be called about once a second.
+func (d *Daemon) CaughtUp(ref tailer.SourceRef, offset int64) {
+	if ref.Gen == 0 {
 		return
 	}
+	s, now := d.stream(ref.Path), d.opt.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, read := s.sources.find(ref.Gen); read && s.live.heard == ref.Gen {
-		s.atEnd(ref.Gen, d.opt.Now())
+	_, known := s.live.from[ref.Gen]
+	if known && now.Sub(s.live.seen) < proven {
+		return
+	}
+	if ref.Inode == 0 { // a journal, or a pipe
+		if _, read := s.sources.find(ref.Gen); read && s.live.heard == ref.Gen {
+			s.atEnd(ref.Gen, now)
+		}
+		return
+	}
+	if info, err := os.Stat(ref.Name); err == nil && info.Size() == offset && isFile(info, ref.Device, ref.Inode) {
+		s.live.end(ref.Gen, offset, now)
 	}
 }

@@ -243,6 +243,8 @@ func (s *service) run(ctx context.Context) error {
 	defer soon.Stop()
 	tick := time.NewTicker(s.systemd.interval())
 	defer tick.Stop()
+	ends := time.NewTicker(500 * time.Millisecond)
+	defer ends.Stop()
 	for {
 		select {
 		case <-done:
@@ -252,9 +254,10 @@ func (s *service) run(ctx context.Context) error {
 			soon.Reset(time.Second)
 		case <-soon.C:
 			s.systemd.status(s.statusLine())
+		case <-ends.C:
+			s.caughtUp()
 		case <-tick.C:
 			s.daemon.Retry()
-			s.caughtUp()
 			s.queueGone()
 			// The watchdog is fed only while the reading loops make progress.
 			if beat := s.follower.Beat(); beat.IsZero() || time.Since(beat) < 20*time.Second {
@@ -268,7 +271,7 @@ func (s *service) run(ctx context.Context) error {
 func (s *service) caughtUp() {
 	for _, st := range s.follower.State() {
 		if st.Status == tailer.StatusFollowing && st.Lag == 0 {
-			s.daemon.CaughtUp(st.Ref)
+			s.daemon.CaughtUp(st.Ref, st.Offset)
 		}
 	}
 }
