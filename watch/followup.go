@@ -175,6 +175,7 @@ func (s *stream) recur(in *matcher.Incident, run string, now time.Time) []matche
 func (s *stream) withdraw(r *liveRun, f *matcher.Followup, by, run string, now time.Time) []matcher.Evidence {
 	withdrawn := *f
 	withdrawn.Withdrawn = slices.Clone(f.Withdrawn)
+	withdrawn.HeldSince = nil // it held for a while
 	for _, change := range f.ChangesMade {
 		withdrawn.Withdrawn = append(withdrawn.Withdrawn, change+": applied, and the failure came again (incident "+by+")")
 	}

@@ -264,8 +264,9 @@ func TestAdviceIsHeldAfterAWeek(t *testing.T) {
 
 func TestAdviceIsWithdrawn(t *testing.T) {
 	second := strings.Replace(string(shifted(fixture(t, crash), 1)), "'max_num_batched_tokens': 32768", "'max_num_batched_tokens': 16384", 1)
-	for _, killed := range []bool{false, true} {
-		t.Run(fmt.Sprintf("killed=%t", killed), func(t *testing.T) {
+	for i := range 4 {
+		killed, held := i&1 != 0, i&2 != 0
+		t.Run(fmt.Sprintf("killed=%t held=%t", killed, held), func(t *testing.T) {
 			b := oneBench(t, append(crashes(t, crash, 1), startOf(t, 1, "16384")...))
 			b.feedAll()
 			b.rest(70)
@@ -274,20 +275,27 @@ func TestAdviceIsWithdrawn(t *testing.T) {
 			if killed {
 				b.start()
 			}
+			if held {
+				b.pass(8 * 24 * time.Hour)
+				b.pass(time.Hour)
+				if f := b.last(first).Incident.Followup; f.HeldSince == nil {
+					t.Error("not held")
+				}
+			}
 			b.add(strings.TrimPrefix(second, startOf(t, 1, "16384")))
 			b.feedAll()
 			b.rest(70)
 			ids := b.opened()
-			i := slices.IndexFunc(ids, func(id string) bool { return id != first })
-			if len(ids) != 2 || i < 0 {
+			other := slices.IndexFunc(ids, func(id string) bool { return id != first })
+			if len(ids) != 2 || other < 0 {
 				t.Fatalf("opened %v", ids)
 			}
 			f := b.last(first).Incident.Followup
-			if f == nil || len(f.Withdrawn) != 1 || !strings.Contains(f.Withdrawn[0], ids[i]) {
+			if f == nil || f.HeldSince != nil || len(f.Withdrawn) != 1 || !strings.Contains(f.Withdrawn[0], ids[other]) {
 				t.Errorf("the advice was not withdrawn: %+v", f)
 			}
 			said := false
-			for _, e := range b.last(ids[i]).Incident.Evidence {
+			for _, e := range b.last(ids[other]).Incident.Evidence {
 				said = said || strings.HasPrefix(e.Statement, "the advice of incident "+first+" was applied and did not hold")
 			}
 			if !said {
