@@ -23,8 +23,8 @@ type event struct {
 // File appends one JSON line per notice to a local file and syncs it to disk.
 // The file is opened for each line, so that it can be rotated at any time. A
 // line torn by a crash or a full disk is closed with a newline before the next.
-// An incident's opened line is written once, for as long as the file or the
-// outbox remembers it.
+// An incident's opened and closed lines are written once, and each follow-up, for
+// as long as the file remembers them, or the outbox the first.
 type File struct {
 	name, path string
 
@@ -61,7 +61,7 @@ func (f *File) Send(_ context.Context, n Notice, s State) (State, bool, error) {
 		n.Event = EventOpened
 	}
 	next := eventState{Opened: true, Last: st.Last}
-	if wanted == EventOpened && opened && f.unsynced == "" {
+	if f.unsynced == "" && (wanted == EventOpened && opened || f.seen.has(id, wanted, n.Time)) {
 		return encodeState(next), false, nil
 	}
 	line, err := f.line(n)
@@ -69,7 +69,7 @@ func (f *File) Send(_ context.Context, n Notice, s State) (State, bool, error) {
 		return failed(s, &Error{Sink: f.name, Reason: InvalidPayload, Code: "own_check", Detail: err.Error()})
 	}
 	next.Last = digest(string(line))
-	if err := f.append(line, id, n.Event, next.Last, st.Last); err != nil {
+	if err := f.append(line, n, next.Last, st.Last); err != nil {
 		return failed(s, &Error{Sink: f.name, Reason: Storage, Detail: conceal(err.Error(), nil)})
 	}
 	if wanted == n.Event || wanted == EventUpdated {
@@ -83,7 +83,7 @@ func (f *File) line(n Notice) ([]byte, error) {
 }
 
 // append writes one line unless it is the last one of its incident already.
-func (f *File) append(line []byte, id, event, sum, last string) (err error) {
+func (f *File) append(line []byte, n Notice, sum, last string) (err error) {
 	file, created, err := openAppend(f.path)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (f *File) append(line []byte, id, event, sum, last string) (err error) {
 		f.unsynced = ""
 		return nil
 	}
-	if sum == last || sum == f.seen.last[id] {
+	if sum == last || sum == f.seen.last[n.Incident.ID] {
 		return nil
 	}
 	if err := closeTornLine(file); err != nil {
@@ -105,7 +105,7 @@ func (f *File) append(line []byte, id, event, sum, last string) (err error) {
 	if _, err := file.Write(append(line, '\n')); err != nil {
 		return err
 	}
-	f.seen.note(id, event, sum)
+	f.seen.note(n.Incident.ID, n.Event, n.Time, sum)
 	f.unsynced = sum
 	if err := file.Sync(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -61,6 +62,26 @@ func TestFileEvents(t *testing.T) {
 	}
 	if info, _ := os.Stat(path); info.Mode().Perm()&0o007 != 0 {
 		t.Errorf("mode %v", info.Mode())
+	}
+}
+
+// A daemon whose state was not saved tells again what it told, later and with
+// newer words: the end of a record and a follow-up are written once.
+func TestFileWritesTheEndOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	for k := range 2 {
+		f := mustFile(t, path)
+		closed := fileNotice(EventClosed, "a", k+1)
+		closed.Time = closed.Time.Add(time.Duration(k) * time.Minute)
+		for _, n := range []Notice{fileNotice(EventOpened, "a", k+1), closed, fileNotice(EventFollowup, "a", k+1)} {
+			sendAll(t, f, n, nil)
+		}
+	}
+	later := fileNotice(EventFollowup, "a", 2)
+	later.Time = later.Time.Add(time.Hour)
+	sendAll(t, mustFile(t, path), later, nil)
+	if got := strings.Join(fileEvents(t, path), ","); got != "opened a,closed a,followup a,followup a" {
+		t.Errorf("got %s", got)
 	}
 }
 

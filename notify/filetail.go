@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"time"
 )
 
 const (
@@ -19,20 +20,40 @@ const (
 // seenLines is what an incident file is known to hold.
 type seenLines struct {
 	opened map[string]bool
-	last   map[string]string // digest of each incident's last line
+	// ended holds the ids of incidents that were closed, and followups at their
+	// times: what a restart tells again is not written again.
+	ended map[string]bool
+	last  map[string]string // digest of each incident's last line
 }
 
-func (s seenLines) note(id, event, sum string) {
+func (s seenLines) note(id, event string, at time.Time, sum string) {
 	s.last[id] = sum
-	if event == EventOpened {
+	switch event {
+	case EventOpened:
 		s.opened[id] = true
+	case EventClosed, EventFollowup:
+		s.ended[endKey(id, event, at)] = true
 	}
+}
+
+// has tells whether a line that is written once is there.
+func (s seenLines) has(id, event string, at time.Time) bool {
+	return (event == EventClosed || event == EventFollowup) && s.ended[endKey(id, event, at)]
+}
+
+// endKey names a line that is written once: an incident is closed once, and
+// followed up once at one time.
+func endKey(id, event string, at time.Time) string {
+	if event == EventClosed {
+		return id
+	}
+	return id + at.UTC().Format(time.RFC3339Nano)
 }
 
 // readSeen reads the tail of an incident file. Lines that are torn or foreign
 // count for nothing.
 func readSeen(path string) (seenLines, error) {
-	s := seenLines{opened: map[string]bool{}, last: map[string]string{}}
+	s := seenLines{opened: map[string]bool{}, ended: map[string]bool{}, last: map[string]string{}}
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return s, nil
@@ -60,13 +81,14 @@ func readSeen(path string) (seenLines, error) {
 			return s, err
 		}
 		var e struct {
-			Event    string `json:"event"`
+			Event    string    `json:"event"`
+			Time     time.Time `json:"time"`
 			Incident struct {
 				ID string `json:"id"`
 			} `json:"incident"`
 		}
 		if json.Unmarshal(line, &e) == nil && e.Incident.ID != "" {
-			s.note(e.Incident.ID, e.Event, digest(string(line)))
+			s.note(e.Incident.ID, e.Event, e.Time, digest(string(line)))
 		}
 	}
 }
