@@ -1,6 +1,7 @@
 package tailer
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"syscall"
 	"time"
 )
 
@@ -145,7 +147,7 @@ func (s *CheckpointFile) Load() (map[string]Checkpoint, error) {
 	if json.Unmarshal(data, &version) == nil && version.Version > checkpointVersion {
 		// A newer program may come back: copied, so that it also finds its own
 		// file until the first Save.
-		aside := fmt.Sprintf("%s.v%d", s.path, version.Version)
+		aside := freeName(fmt.Sprintf("%s.v%d", s.path, version.Version), data)
 		return map[string]Checkpoint{}, s.aside(&CheckpointError{
 			Path: s.path, Version: version.Version, Aside: aside, Err: writeFile(aside, data),
 		})
@@ -154,7 +156,7 @@ func (s *CheckpointFile) Load() (map[string]Checkpoint, error) {
 		err = fmt.Errorf("version %d", content.Version)
 	}
 	if err != nil {
-		aside := s.path + ".corrupt"
+		aside := freeName(s.path+".corrupt", data)
 		return map[string]Checkpoint{}, s.aside(&CheckpointError{
 			Path: s.path, Aside: aside, Err: errors.Join(err, os.Rename(s.path, aside)),
 		})
@@ -163,6 +165,17 @@ func (s *CheckpointFile) Load() (map[string]Checkpoint, error) {
 		content.Checkpoints = map[string]Checkpoint{}
 	}
 	return content.Checkpoints, nil
+}
+
+// freeName gives a name under which nothing else is kept.
+func freeName(name string, data []byte) string {
+	for i, free := 1, name; ; i++ {
+		kept, err := os.ReadFile(free)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(kept, data) || errors.Is(err, syscall.ENAMETOOLONG) {
+			return free
+		}
+		free = fmt.Sprintf("%s-%d", name, i)
+	}
 }
 
 // aside finishes e: where the content could not be kept, nothing may replace

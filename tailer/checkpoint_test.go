@@ -78,13 +78,10 @@ func TestCheckpointFileUnusable(t *testing.T) {
 }
 
 func TestCheckpointFileBlocked(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "checkpoints.json")
+	// The copy's name would be too long.
+	path := filepath.Join(t.TempDir(), strings.Repeat("c", 253))
 	must(t, os.WriteFile(path, []byte(`{"version":2}`), 0o600))
-	// The copy cannot be made.
-	must(t, os.Mkdir(path+".v2", 0o700))
-	must(t, os.WriteFile(filepath.Join(path+".v2", "x"), nil, 0o600))
-	s := NewCheckpointFile(dir)
+	s := &CheckpointFile{path: path}
 	_, err := s.Load()
 	var typed *CheckpointError
 	if !errors.As(err, &typed) || typed.Aside != "" {
@@ -95,6 +92,34 @@ func TestCheckpointFileBlocked(t *testing.T) {
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != `{"version":2}` {
 		t.Errorf("now %q, %v", got, err)
+	}
+}
+
+// What was put aside before stays.
+func TestCheckpointFileKeepsAll(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "checkpoints.json")
+	for _, data := range []string{"one", "two", "two", `{"version":7}`, `{"version":7,"x":1}`} {
+		must(t, os.WriteFile(path, []byte(data), 0o600))
+		if _, err := NewCheckpointFile(dir).Load(); err == nil {
+			t.Fatalf("%s is no error", data)
+		}
+	}
+	must(t, os.Remove(path))
+	var kept []string
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		must(t, err)
+		kept = append(kept, e.Name()+" "+string(data))
+	}
+	want := []string{
+		"checkpoints.json.corrupt one", "checkpoints.json.corrupt-1 two",
+		`checkpoints.json.v7 {"version":7}`, `checkpoints.json.v7-1 {"version":7,"x":1}`,
+	}
+	if d := cmp.Diff(want, kept); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 
