@@ -50,6 +50,7 @@ trap 'exit 1' INT TERM
 
 make_root() {
 	[ ! -x "$root/usr/lib/systemd/systemd" ] || return 0
+	[ ! -x "$root/usr/bin/dpkg" ] || { echo "systemd-test: $root is a system without systemd; give an empty folder" >&2; exit 2; }
 	command -v debootstrap >/dev/null || cannot "no debootstrap"
 	local mirror
 	. /etc/os-release
