@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -81,15 +82,30 @@ func readable(pattern string) string {
 	bad := 0
 	var last error
 	for _, n := range names {
-		f, err := os.Open(n)
-		if err != nil {
+		if err := readableFile(n); err != nil {
 			bad, last = bad+1, err
-			continue
 		}
-		_ = f.Close() // it was opened for reading only
 	}
 	if bad > 0 {
 		return fmt.Sprintf("%d of %d files cannot be read by this user: %v", bad, len(names), last)
 	}
 	return fmt.Sprintf("%d files, readable", len(names))
+}
+
+// readableFile says why a file cannot be followed. Opening a pipe would wait for
+// who writes into it.
+func readableFile(name string) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return &os.PathError{Op: "open", Path: name, Err: errors.New("not a regular file")}
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	_ = f.Close() // it was opened for reading only
+	return nil
 }
