@@ -248,6 +248,9 @@ func (f *Follower) end(wanted map[string]target) {
 	ended := map[string]*running{}
 	f.mu.Lock()
 	for key, r := range f.feeders {
+		if key == "-" {
+			continue // it does not come back, and State goes on telling that it ended
+		}
 		select {
 		case <-r.done: // a container that is gone
 			ended[key] = r
@@ -271,9 +274,6 @@ func (f *Follower) end(wanted map[string]target) {
 // keeps tells whether a source that no pattern yields any more goes on: its
 // file is missing, but it matched a glob that is still there.
 func (f *Follower) keeps(key string) bool {
-	if key == "-" {
-		return true
-	}
 	r, ok := f.feeders[key].feeder.(*source)
 	return ok && r.target.pattern != "" && slices.Contains(f.paths, r.target.pattern) && !r.abandoned()
 }

@@ -82,10 +82,10 @@ func (p *pipe) run(ctx context.Context) {
 			p.mu.Unlock()
 			h.took <- struct{}{}
 		case err := <-ended:
-			p.end(err)
 			if ctx.Err() == nil {
 				p.f.handler.Gone(p.ref)
 			}
+			p.end(err) // who sees it ended may rely on what Gone has done
 			return
 		case now := <-idle.C:
 			p.mu.Lock()

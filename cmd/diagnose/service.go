@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -49,6 +50,8 @@ type service struct {
 	sources  *sourceLog
 	// refused says that the last reload was, "" if it was taken.
 	refused string
+	// inputOver tells that the end of standard input was told.
+	inputOver bool
 }
 
 // The heap of a daemon in its usual work is below 15 MiB. It stands beside a GPU
@@ -224,7 +227,8 @@ func renderText(cat *matcher.Catalog, n notify.Notice) string {
 	return b.String()
 }
 
-// run follows until ctx ends, then stops in order within 10 s.
+// run follows until ctx ends, or standard input where nothing else is followed,
+// then stops in order within 10 s.
 func (s *service) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -245,10 +249,11 @@ func (s *service) run(ctx context.Context) error {
 	defer tick.Stop()
 	ends := time.NewTicker(500 * time.Millisecond)
 	defer ends.Stop()
+	var broken error
 	for {
 		select {
 		case <-done:
-			return s.stop() // it saves again, and tells if that fails
+			return errors.Join(broken, s.stop()) // it saves again, and tells if that fails
 		case <-hup:
 			s.reload()
 			soon.Reset(time.Second)
@@ -256,6 +261,10 @@ func (s *service) run(ctx context.Context) error {
 			s.systemd.status(s.statusLine())
 		case <-ends.C:
 			s.caughtUp()
+			var over bool
+			if over, broken = s.inputEnded(); over {
+				cancel()
+			}
 		case <-tick.C:
 			s.daemon.Retry()
 			s.queueGone()
@@ -274,6 +283,32 @@ func (s *service) caughtUp() {
 			s.daemon.CaughtUp(st.Ref, st.Offset)
 		}
 	}
+}
+
+// inputEnded tells the log once that standard input has ended. over says that
+// nothing else is followed; its incidents are closed by then. err is what the
+// reading failed with.
+func (s *service) inputEnded() (over bool, err error) {
+	all := s.follower.State()
+	i := slices.IndexFunc(all, func(st tailer.SourceState) bool { return st.Path == "-" && st.Status == tailer.StatusEnded })
+	if i < 0 {
+		return false, nil
+	}
+	if err = all[i].Err; err != nil {
+		err = fmt.Errorf("read standard input: %w", err)
+	}
+	if !s.inputOver {
+		s.inputOver = true
+		if err != nil {
+			s.log.Error("standard input ended", "error", err.Error())
+		} else {
+			s.log.Info("standard input ended")
+		}
+	}
+	if len(s.cfg.Journals) > 0 || slices.ContainsFunc(s.paths(), func(p string) bool { return p != "-" }) {
+		return false, nil
+	}
+	return true, err
 }
 
 // queueGone tells once that the state directory was removed: records and

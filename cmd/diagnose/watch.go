@@ -29,7 +29,7 @@ func (a *app) watchCommand() *cobra.Command {
 	var f watchFlags
 	cmd := &cobra.Command{
 		Use: "watch [--config FILE] [FILE|GLOB...]", Short: "Follow live logs and tell each failure once",
-		Long:    "Follows files, globs, journals and container logs, over rotation and restarts.\nWhat does not exist yet is waited for. Incidents are kept in the state\ndirectory; diagnose incidents lists them.",
+		Long:    "Follows files, globs, journals and container logs, over rotation and restarts.\nWhat does not exist yet is waited for. Incidents are kept in the state\ndirectory; diagnose incidents lists them.\n\n\"-\" is standard input. When it has ended and nothing else is followed, what it\nheld is told and the daemon ends with status 0.",
 		Example: "  diagnose watch --state-dir /var/lib/diagnose --jsonl incidents.jsonl '/var/log/vllm/*.log'\n  diagnose watch --config /etc/diagnose/config.yaml\n  diagnose watch --state-dir ./state --journal vllm.service",
 		RunE: func(c *cobra.Command, args []string) error {
 			cfg, err := f.resolve(args)
