@@ -23,14 +23,23 @@ func (a *app) checkConfigCommand() *cobra.Command {
 			for _, e := range fieldErrors(c.Notify.CheckSecrets(os.Getenv)) {
 				found.bad("notify."+e.Field, "%s", e.Reason)
 			}
-			for _, p := range c.Paths {
+			for i, p := range c.Paths {
+				switch {
+				case found.fields[fmt.Sprintf("paths[%d]", i)]:
+					continue
+				case p == "-":
+					fmt.Fprintln(a.out, "-: standard input, read once to its end")
+					continue
+				}
 				fmt.Fprintf(a.out, "%s: %s\n", p, readable(p))
 				if why := serviceReads(p); why != "" {
 					fmt.Fprintf(a.out, "%s: not readable by the packaged service's user: %s\n", p, why)
 				}
 			}
-			for _, j := range c.Journals {
-				fmt.Fprintf(a.out, "journal of %s: read through journalctl\n", j)
+			for i, j := range c.Journals {
+				if !found.fields[fmt.Sprintf("journals[%d]", i)] {
+					fmt.Fprintf(a.out, "journal of %s: read through journalctl\n", j)
+				}
 			}
 			var all *multierror.Error
 			if bad := checkOverlay(c.Catalog, found.broken); len(bad) > 0 {

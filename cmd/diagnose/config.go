@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"time"
+	"unicode"
 
 	"diagnose/notify"
 
@@ -75,11 +76,23 @@ func readConfig(path string) (c config, found problems, err error) {
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
-	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
+	err = dec.Decode(&c)
+	if found.unique(&found.root) {
+		// yaml drops a mapping with a key that stands twice whole.
+		c = config{}
+		err = found.root.Decode(&c)
+		found.unknown(&found.root, reflect.TypeFor[config]())
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		found.refuse(&found.root, reflect.TypeFor[config](), "")
+		found.add(found.named(yamlProblems(err))...)
+		found.broken = len(found.root.Content) > 0 && found.refused[found.root.Content[0]]
+	}
+	var second yaml.Node
+	if err := dec.Decode(&second); err == nil {
+		found.add(problem{second.Line, "a second document stands behind the first; only one is read"})
+	} else if !errors.Is(err, io.EOF) {
 		found.add(yamlProblems(err)...)
-		found.refuse(&found.root, reflect.TypeFor[config]())
-	} else if err := dec.Decode(new(yaml.Node)); err == nil {
-		found.add(problem{text: "a second document stands behind the first; only one is read"})
 	}
 	return c, found, nil
 }
@@ -101,7 +114,7 @@ func linesOf(all *multierror.Error) error {
 // check finds impossible values.
 func (c config) check(found *problems) {
 	if found.broken {
-		return // it is no YAML; its values are not known
+		return // it is no YAML, or no mapping; its values are not known
 	}
 	bad := found.bad
 	if len(c.Paths)+len(c.Journals) == 0 {
@@ -112,6 +125,11 @@ func (c config) check(found *problems) {
 			bad(fmt.Sprintf("paths[%d]", i), "%q is not a pattern: %v", p, err)
 		} else if !filepath.IsAbs(p) && p != "-" {
 			bad(fmt.Sprintf("paths[%d]", i), "%q is not absolute; the daemon has no directory of its own", p)
+		}
+	}
+	for i, j := range c.Journals {
+		if !unitName(j) {
+			bad(fmt.Sprintf("journals[%d]", i), "%q is not the name of a unit, as in vllm.service", j)
 		}
 	}
 	if c.StateDir == "" {
@@ -143,6 +161,12 @@ func (c config) check(found *problems) {
 	for _, err := range fieldErrors(c.Notify.Validate()) {
 		bad("notify."+err.Field, "%s", err.Reason)
 	}
+}
+
+// unitName tells whether journalctl can be asked for a unit. An empty name would
+// match no entry, and for ever.
+func unitName(s string) bool {
+	return s != "" && s[0] != '-' && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 }
 
 // fieldErrors takes the problems of the notify section apart.

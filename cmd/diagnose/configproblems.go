@@ -25,10 +25,19 @@ type problem struct {
 type problems struct {
 	root yaml.Node
 	list []problem
-	// broken tells that the file is no YAML.
+	// broken tells that the file is no YAML, or has no keys.
 	broken bool
 	// refused are the values whose type is wrong: the program does not have them.
 	refused map[*yaml.Node]bool
+	// wrong are the messages of yaml about them, with the field.
+	wrong []wrongType
+	// fields are those that bad was told.
+	fields map[string]bool
+}
+
+type wrongType struct {
+	problem
+	field string
 }
 
 func (p *problems) add(list ...problem) { p.list = append(p.list, list...) }
@@ -41,6 +50,10 @@ func (p *problems) bad(field, format string, args ...any) {
 	if node != nil && p.refused[node] {
 		return
 	}
+	if p.fields == nil {
+		p.fields = map[string]bool{}
+	}
+	p.fields[field] = true
 	p.add(problem{line, shown + ": " + fmt.Sprintf(format, args...)})
 }
 
@@ -50,33 +63,119 @@ func (p *problems) given(field string) bool {
 	return node != nil && !p.refused[node] && node.ShortTag() != "!!null"
 }
 
-// refuse notes the values below a node that do not fit a type.
-func (p *problems) refuse(n *yaml.Node, t reflect.Type) {
+// unique tells of the keys below a node that stand twice in a mapping, and takes
+// all but the first out. It tells whether there were any.
+func (p *problems) unique(n *yaml.Node) bool {
+	twice := false
+	if n.Kind == yaml.MappingNode {
+		first := map[string]int{}
+		var kept []*yaml.Node
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i]
+			if line, ok := first[key.Value]; ok && key.Kind == yaml.ScalarNode {
+				p.add(problem{key.Line, fmt.Sprintf("mapping key %q already defined at line %d", key.Value, line)})
+				twice = true
+				continue
+			}
+			if key.Kind == yaml.ScalarNode {
+				first[key.Value] = key.Line
+			}
+			kept = append(kept, key, n.Content[i+1])
+		}
+		n.Content = kept
+	}
+	for _, one := range n.Content {
+		twice = p.unique(one) || twice
+	}
+	return twice
+}
+
+// unknown tells of the keys below a node that a type does not have.
+func (p *problems) unknown(n *yaml.Node, t reflect.Type) {
 	switch {
 	case n.Kind == yaml.DocumentNode:
-		p.refuse(n.Content[0], t)
+		p.unknown(n.Content[0], t)
 	case n.Kind == yaml.AliasNode:
-		p.refuse(n.Alias, t)
+		p.unknown(n.Alias, t)
 	case t.Kind() == reflect.Pointer:
-		p.refuse(n, t.Elem())
+		p.unknown(n, t.Elem())
 	case n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
 		for _, one := range n.Content {
-			p.refuse(one, t.Elem())
+			p.unknown(one, t.Elem())
+		}
+	case n.Kind == yaml.MappingNode && t.Kind() == reflect.Struct:
+		types := map[string]reflect.Type{}
+		for i := range t.NumField() {
+			types[fieldName(t.Field(i))] = t.Field(i).Type
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i]
+			if of := types[key.Value]; of != nil {
+				p.unknown(n.Content[i+1], of)
+			} else if key.ShortTag() != "!!merge" {
+				p.add(problem{key.Line, unknownKey(key.Value)})
+			}
+		}
+	}
+}
+
+// refuse notes the values below a node that do not fit a type, and their fields.
+func (p *problems) refuse(n *yaml.Node, t reflect.Type, field string) {
+	switch {
+	case n.Kind == yaml.DocumentNode:
+		p.refuse(n.Content[0], t, field)
+	case n.Kind == yaml.AliasNode:
+		p.refuse(n.Alias, t, field)
+	case t.Kind() == reflect.Pointer:
+		p.refuse(n, t.Elem(), field)
+	case n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
+		for i, one := range n.Content {
+			p.refuse(one, t.Elem(), fmt.Sprintf("%s[%d]", field, i))
 		}
 	case n.Kind == yaml.MappingNode && t.Kind() == reflect.Struct:
 		for i := range t.NumField() {
-			name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+			name := fieldName(t.Field(i))
 			if one, _ := p.child(n, name); one != nil {
-				p.refuse(one, t.Field(i).Type)
+				p.refuse(one, t.Field(i).Type, strings.TrimPrefix(field+"."+name, "."))
 			}
 		}
-	case n.Kind != 0 && n.Decode(reflect.New(t).Interface()) != nil:
+	case n.Kind != 0:
+		err := n.Decode(reflect.New(t).Interface())
+		if err == nil {
+			return
+		}
 		if p.refused == nil {
 			p.refused = map[*yaml.Node]bool{}
 		}
 		p.refused[n] = true
+		for _, one := range yamlProblems(err) {
+			p.wrong = append(p.wrong, wrongType{one, field})
+		}
 	}
 }
+
+// named puts their fields in front of yaml's messages about values that refuse
+// has noted; yaml itself gives the line only.
+func (p *problems) named(list []problem) []problem {
+	for i, one := range list {
+		k := slices.IndexFunc(p.wrong, func(w wrongType) bool { return w.problem == one })
+		if k < 0 {
+			continue
+		}
+		if f := p.wrong[k].field; f != "" {
+			list[i].text = f + ": " + one.text
+		}
+		p.wrong = slices.Delete(p.wrong, k, k+1)
+	}
+	return list
+}
+
+func fieldName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	return name
+}
+
+func unknownKey(name string) string { return fmt.Sprintf("unknown key %q", name) }
 
 func (p *problems) err(path string) error {
 	slices.SortStableFunc(p.list, func(a, b problem) int { return cmp.Compare(a.line, b.line) })
@@ -113,7 +212,7 @@ func yamlProblems(err error) []problem {
 // inWords translates the two messages of yaml that name types of this program.
 func inWords(m string) string {
 	if f := regexp.MustCompile(`^field (.*) not found in type \S+$`).FindStringSubmatch(m); f != nil {
-		return fmt.Sprintf("unknown key %q", f[1])
+		return unknownKey(f[1])
 	}
 	if f := regexp.MustCompile("^cannot unmarshal !!(\\S+)(?: `(.*)`)? into (\\S+)$").FindStringSubmatch(m); f != nil {
 		is := map[string]string{"seq": "a list", "map": "a mapping"}[f[1]]

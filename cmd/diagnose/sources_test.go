@@ -150,7 +150,7 @@ func TestStatusOfARefusedReload(t *testing.T) {
 	// It stays while nothing better comes.
 	for range 2 {
 		status := await("configuration refused at ")
-		if !strings.Contains(status, `, the old one is used: `+config+`:1: wrong type: "7" is not a list (and 1 more in the log); following 0 sources, 1 waited for`) {
+		if !strings.Contains(status, `, the old one is used: `+config+`:1: paths: wrong type: "7" is not a list (and 1 more in the log); following 0 sources, 1 waited for`) {
 			t.Errorf("STATUS=%s", status)
 		}
 	}

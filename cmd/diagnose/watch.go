@@ -117,6 +117,11 @@ func (f watchFlags) check() error {
 	case f.format != "" && f.format != "text" && f.format != "json":
 		return fmt.Errorf("--log-format %q is neither text nor json", f.format)
 	}
+	for _, j := range f.journals {
+		if !unitName(j) {
+			return fmt.Errorf("--journal %q is not the name of a unit, as in vllm.service", j)
+		}
+	}
 	return nil
 }
 
