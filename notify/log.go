@@ -3,6 +3,9 @@ package notify
 import (
 	"context"
 	"log/slog"
+	"strings"
+
+	"diagnose/matcher"
 )
 
 // Log writes one log record per notice: the last resort that needs no network
@@ -30,16 +33,28 @@ func (l *Log) Send(ctx context.Context, n Notice, s State) (State, bool, error) 
 		slog.String("incident", i.ID),
 		slog.String("event", n.Event),
 		slog.String("class", i.Verdict.Class),
+	}
+	text := func(key, value string, limit int) {
+		if value = cut(oneLine(value), limit); value != "" {
+			attrs = append(attrs, slog.String(key, value))
+		}
+	}
+	text("mechanism", deref(i.Verdict.Mechanism), 100)
+	attrs = append(
+		attrs,
 		slog.String("confidence", i.Verdict.Confidence),
 		slog.String("model", modelName(i.Engine)),
 		slog.String("host", place(i)),
 		slog.Int("occurrences", max(i.Occurrences, 1)),
-		slog.String("status", condition(n)),
-		slog.String("at", position(n.Sources, i.Root.At)),
-		slog.String("summary", cut(oneLine(i.Verdict.Summary), 1000)),
-	}
-	if len(i.Remedies) > 0 {
-		attrs = append(attrs, slog.String("remedy", cut(oneLine(i.Remedies[0].Title), 300)))
+	)
+	text("recurrence_of", deref(i.RecurrenceOf), 100)
+	attrs = append(attrs, slog.String("status", condition(n)), slog.String("at", wholePosition(n.Sources, i.Root.At)))
+	if n.Event != EventClosed { // it only ends what was told in full
+		attrs = append(attrs, slog.String("summary", cut(oneLine(i.Verdict.Summary), 1000)))
+		made, missing := afterwards(i)
+		text("made", listText(made), 1000)
+		text("missing", listText(missing), 1000)
+		text("remedy", firstRemedy(i.Remedies), 600)
 	}
 	if n.Unsent != "" {
 		attrs = append(attrs, slog.String("note", "not notified: "+n.Unsent))
@@ -55,4 +70,28 @@ func eventWord(event string) string {
 		return event
 	}
 	return "notice"
+}
+
+// afterwards gives the advised changes that the next start had made, and those
+// that it had not.
+func afterwards(i matcher.Incident) (made, missing []string) {
+	switch {
+	case i.Followup != nil:
+		return i.Followup.ChangesMade, i.Followup.ChangesMissing
+	case i.Restarted != nil:
+		return i.Restarted.ChangesMade, i.Restarted.ChangesMissing
+	}
+	return nil, nil
+}
+
+// firstRemedy is the first step with its values.
+func firstRemedy(all []matcher.Remedy) string {
+	if len(all) == 0 {
+		return ""
+	}
+	title := cut(oneLine(all[0].Title), 300)
+	if values := strings.Join(changes(all[0]), "; "); values != "" {
+		return title + ": " + values
+	}
+	return title
 }

@@ -112,14 +112,24 @@ func bytesText(n int64) string {
 	return strconv.FormatInt(n, 10) + " bytes"
 }
 
-// position prints file:line, or file@offset where lines were not counted.
+// position prints file:line, or file@offset where lines were not counted; the
+// file without its folder.
 func position(sources []string, at *matcher.At) string {
+	return positionIn(sources, at, path.Base)
+}
+
+// wholePosition is position with the file's folder, where it is known.
+func wholePosition(sources []string, at *matcher.At) string {
+	return positionIn(sources, at, func(name string) string { return name })
+}
+
+func positionIn(sources []string, at *matcher.At, show func(string) string) string {
 	if at == nil {
 		return ""
 	}
 	name := fmt.Sprintf("input %d", at.Source)
 	if at.Source >= 0 && at.Source < len(sources) && sources[at.Source] != "" {
-		name = path.Base(oneLine(sources[at.Source]))
+		name = show(oneLine(sources[at.Source]))
 	}
 	switch {
 	case at.Line != nil:

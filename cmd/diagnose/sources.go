@@ -14,11 +14,13 @@ import (
 )
 
 // sourceLog tells of each log that cannot be read, once until it can, and once
-// of each path that is not there yet.
+// of each path or pattern that is not there yet, and when it is.
 type sourceLog struct {
 	log    *slog.Logger
 	barred map[string]bool
 	waited map[string]bool
+	// found are those of waited that came.
+	found map[string]bool
 }
 
 // census is how the followed sources stand.
@@ -31,7 +33,7 @@ type census struct {
 // look counts the sources and tells what has changed since the last look.
 func (l *sourceLog) look(all []tailer.SourceState, patterns []string) census {
 	if l.waited == nil {
-		l.waited = map[string]bool{}
+		l.waited, l.found = map[string]bool{}, map[string]bool{}
 	}
 	var c census
 	barred := map[string]bool{}
@@ -53,6 +55,7 @@ func (l *sourceLog) look(all []tailer.SourceState, patterns []string) census {
 		switch st.Status {
 		case tailer.StatusDenied, tailer.StatusUnfit:
 			no(st.Path, whyBarred(st))
+			l.found[st.Path] = l.waited[st.Path] // it is told when it can be read
 		case tailer.StatusWaiting:
 			wait(st.Path)
 		case tailer.StatusReading, tailer.StatusFollowing:
@@ -60,6 +63,7 @@ func (l *sourceLog) look(all []tailer.SourceState, patterns []string) census {
 			if l.barred[st.Path] {
 				l.log.Info("log can be read now", "path", st.Path)
 			}
+			l.came(st.Path, patterns)
 		}
 	}
 	for _, p := range emptyPatterns(patterns) {
@@ -71,6 +75,21 @@ func (l *sourceLog) look(all []tailer.SourceState, patterns []string) census {
 	}
 	l.barred = barred
 	return c
+}
+
+// came tells once that a log is there that was waited for, by its name or by a
+// pattern.
+func (l *sourceLog) came(path string, patterns []string) {
+	if l.waited[path] && !l.found[path] {
+		l.found[path] = true
+		l.log.Info("log found", "path", path)
+	}
+	for _, p := range patterns {
+		if ok, err := filepath.Match(p, path); p != path && ok && err == nil && l.waited[p] && !l.found[p] {
+			l.found[p] = true
+			l.log.Info("log found", "path", path, "pattern", p)
+		}
+	}
 }
 
 func (c census) String() string {

@@ -20,7 +20,8 @@ import (
 )
 
 // A log that cannot be read is told once, again when it can, and once more if
-// it happens again; what is not there yet is told once for ever.
+// it happens again; what is not there yet is told once for ever, and so is that it
+// came.
 func TestSourceLog(t *testing.T) {
 	var b bytes.Buffer
 	l := &sourceLog{log: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{
@@ -36,6 +37,9 @@ func TestSourceLog(t *testing.T) {
 	between := tailer.SourceState{Path: "/a.log", Status: tailer.StatusDenied}
 	good := tailer.SourceState{Path: "/a.log", Status: tailer.StatusFollowing}
 	later := tailer.SourceState{Path: "/later.log", Status: tailer.StatusWaiting}
+	come := tailer.SourceState{Path: "/later.log", Status: tailer.StatusReading}
+	match := tailer.SourceState{Path: strings.Replace(empty, "*", "a", 1), Status: tailer.StatusFollowing}
+	more := tailer.SourceState{Path: strings.Replace(empty, "*", "b", 1), Status: tailer.StatusFollowing}
 	twice := tailer.SourceState{Path: "/link.log", Status: tailer.StatusDuplicate}
 
 	const refused = `level=WARN msg="log cannot be read" path=/a.log error="permission denied"` + "\n"
@@ -52,6 +56,10 @@ func TestSourceLog(t *testing.T) {
 		{[]tailer.SourceState{good, later}, "following 1 sources, 2 waited for", repaired},
 		{[]tailer.SourceState{good, later}, "following 1 sources, 2 waited for", ""},
 		{[]tailer.SourceState{denied, later}, status, refused},
+		{[]tailer.SourceState{come, match}, "following 2 sources, 0 waited for", `level=INFO msg="log found" path=/later.log` + "\n" +
+			`level=INFO msg="log found" path=` + match.Path + " pattern=" + empty + "\n"},
+		{[]tailer.SourceState{later, match, more}, "following 2 sources, 1 waited for", ""},
+		{[]tailer.SourceState{come, match, more}, "following 3 sources, 0 waited for", ""},
 	} {
 		b.Reset()
 		if got := l.look(c.state, []string{"/a.log", empty}).String(); got != c.status {
