@@ -34,7 +34,7 @@ deb 0.0.1
 inside dpkg -i /tmp/diagnose.deb >/dev/null
 inside diagnose version | grep -q '^diagnose 0\.0\.1, ' || fail "the version is not stamped: $(inside diagnose version)"
 for f in /usr/lib/systemd/system/diagnose.service /usr/share/man/man1/diagnose.1.gz /usr/share/doc/diagnose/copyright \
-	/usr/share/doc/diagnose/NOTICE /usr/share/doc/diagnose/dropins/docker.conf /usr/share/bash-completion/completions/diagnose; do
+	/usr/share/doc/diagnose/NOTICE /usr/share/doc/diagnose/watch.md /usr/share/doc/diagnose/dropins/docker.conf /usr/share/bash-completion/completions/diagnose; do
 	# dpkg may be told to leave documentation out; its list tells what it knows.
 	inside dpkg -L diagnose | grep -qx "$f" || fail "not in the package: $f"
 done
