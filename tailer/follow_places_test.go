@@ -403,5 +403,13 @@ func TestFollowPipe(t *testing.T) {
 	must(t, out.Close())
 	waitLines(t, r, "one", "two", "last")
 	eventually(t, "gone", func() bool { return len(r.texts("gone")) == 1 })
-	eventually(t, "ended", func() bool { s := f.State(); return len(s) == 0 || s[0].Status == StatusEnded })
+	ended := func() bool { s := f.State(); return s[0].Path == "-" && s[0].Status == StatusEnded }
+	eventually(t, "ended", ended)
+
+	// It stays told when the paths are looked at again.
+	must(t, f.SetPaths([]string{"-", filepath.Join(t.TempDir(), "a.log")}))
+	eventually(t, "another source", func() bool { return len(f.State()) == 2 })
+	if !ended() {
+		t.Errorf("%+v", f.State())
+	}
 }
