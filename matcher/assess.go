@@ -61,6 +61,7 @@ func (t *Tracker) word(in *incident, next *run) Incident {
 	} else if in.root != nil {
 		w.out.printed = in.root.line.ev.Time
 	}
+	w.out.failed = in.run.firstPrinted()
 	return w.out
 }
 

@@ -65,6 +65,15 @@ func (r *run) time(o Options, root *candidate) Time {
 // as printed. Records come when they end, so neither is simply the first or
 // last seen.
 func (r *run) printedSpan() (first, last string) {
+	first = r.firstPrinted()
+	if first == "" {
+		first = r.lastTime
+	}
+	return first, max(first, r.lastTime)
+}
+
+// firstPrinted gives the earliest time of what failed, "" where none is printed.
+func (r *run) firstPrinted() (first string) {
 	earlier := func(s string) {
 		if s != "" && (first == "" || s < first) {
 			first = s
@@ -76,8 +85,5 @@ func (r *run) printedSpan() (first, last string) {
 	for _, l := range r.lines {
 		earlier(l.ev.Time)
 	}
-	if first == "" {
-		first = r.lastTime
-	}
-	return first, max(first, r.lastTime)
+	return first
 }

@@ -101,6 +101,8 @@ type Incident struct {
 	Missing    []string `json:"missing"`
 	References []string `json:"references"`
 
+	// failed is the earliest time of what failed in the run, as printed.
+	failed string
 	// printed is the root's time as the log prints it.
 	printed string
 }
@@ -108,6 +110,10 @@ type Incident struct {
 // PrintedTime is the root's time as the log prints it ("11-30 02:27:33"), ""
 // for raw output.
 func (i Incident) PrintedTime() string { return i.printed }
+
+// FailedTime is the earliest printed time of what failed in the run; the root,
+// if it is raw output, has none of its own.
+func (i Incident) FailedTime() string { return i.failed }
 
 // Time bounds an incident. First and Last are RFC 3339 where the log gives
 // year and zone, else nil; Basis says what the log gives.

@@ -216,7 +216,8 @@ func incidentID(in *incident) string {
 	case in.root == nil:
 		f := in.run.firstFailure()
 		if f == nil {
-			write("run", in.run.firstTim)
+			write("run")
+			write(in.run.identity()...)
 			break
 		}
 		x := f.exs[0]
@@ -226,15 +227,20 @@ func incidentID(in *incident) string {
 		x := f.exs[f.own]
 		write(in.run.name(f.ev.Proc), strconv.Itoa(f.ev.Proc.PID), f.ev.Time, x.Class, x.Text)
 		if f.ev.Time == "" {
-			// Raw output has no time; the run's start tells two crashes apart.
-			write(in.run.firstTim)
+			write(in.run.identity()...)
 		}
 	default:
 		l := in.root.line
 		write(l.ev.Proc.Name, strconv.Itoa(l.ev.Proc.PID), l.ev.Time, firstLine(l.text))
 		if l.ev.Time == "" {
-			write(in.run.firstTim)
+			write(in.run.identity()...)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))[:12]
+}
+
+// identity tells two runs apart where the root is raw output, which has neither
+// time nor process: many servers can start in one second and fail alike.
+func (r *run) identity() []string {
+	return []string{r.firstTim, strconv.Itoa(r.apiPID), r.args["port"].text, r.model}
 }

@@ -27,8 +27,9 @@ type Live struct {
 	// counts as Failed becomes no incident.
 	From   parser.Pos
 	Failed bool
-	// Changed counts what was added that could change the diagnosis.
-	Changed int
+	// Changed counts what was added that could change the diagnosis; Repeats of
+	// them are one more of a known consequence, and change a number only.
+	Changed, Repeats int
 	// Ready tells that the start of the run is over.
 	Ready bool
 	// Over tells that the same server has started again, or that another run
@@ -45,7 +46,7 @@ func (t *Tracker) Live(want func(Live) bool) []Live {
 	for i, r := range t.runs {
 		l := Live{
 			Run: t.key(r), Start: r.start, Banner: r.banner, StartTime: r.startTime, Port: r.args["port"].text,
-			Died: r.died(), Changed: r.changed, Ready: r.started(), Over: t.superseded(i),
+			Died: r.died(), Changed: r.changed, Repeats: r.repeats, Ready: r.started(), Over: t.superseded(i),
 		}
 		l.From, l.Failed = r.failedFrom()
 		if want != nil && want(l) {

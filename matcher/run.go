@@ -66,9 +66,10 @@ type run struct {
 	meta     framing.Meta
 	engine   string
 	dropped  int
-	// changed counts what could change the diagnosis; startTime is the printed
-	// time of the first line.
+	// changed counts what could change the diagnosis, and repeats what of that
+	// only added to a number; startTime is the printed time of the first line.
 	changed   int
+	repeats   int
 	startTime string
 	// live is the name that a daemon knows the run by; see Tracker.key.
 	live string
@@ -80,6 +81,20 @@ type run struct {
 	suppress    bool // journald: "Suppressed N messages"
 	stdout      bool
 	stderr      bool
+}
+
+// known is how much is known of a failure, but for the numbers.
+type known struct{ failures, lines, kinds int }
+
+func (r *run) known() known { return known{len(r.failures), len(r.lines), len(r.consq.by)} }
+
+// changes counts a change since then; counted tells that it was a consequence
+// and no more.
+func (r *run) changes(then known, counted bool) {
+	r.changed++
+	if counted && r.known() == then {
+		r.repeats++
+	}
 }
 
 type statsAt struct {

@@ -291,12 +291,14 @@ func (t *Tracker) take(r *run, e parser.Event) {
 		r.ended = &at
 	case parser.HTTPError:
 		if b.Status == 500 {
+			known := r.known()
 			r.consq.add("http_500", "HTTP 500 answers", e.At)
-			r.changed++
+			r.changes(known, true)
 		}
 	case parser.Failure:
-		t.takeFailure(r, e, b)
-		r.changed++
+		known := r.known()
+		counted := t.takeFailure(r, e, b)
+		r.changes(known, counted)
 	case parser.Notice:
 		t.takeNotice(r, e, b.Record)
 	}
@@ -374,7 +376,7 @@ var fatalHeads = []string{
 	"WorkerProc failed to start", "WorkerProc failed", "RayWorkerProc failed", "Engine background task failed",
 }
 
-func (t *Tracker) takeFailure(r *run, e parser.Event, b parser.Failure) {
+func (t *Tracker) takeFailure(r *run, e parser.Event, b parser.Failure) (counted bool) {
 	f := &failure{ev: e, rec: b.Record, exs: b.Exceptions, own: -1}
 	f.ooms = make([]*oom.Message, len(f.exs))
 	for i := range f.exs {
@@ -412,17 +414,18 @@ func (t *Tracker) takeFailure(r *run, e parser.Event, b parser.Failure) {
 	for i, old := range r.failures {
 		if old.rec.At() == b.Record.At() {
 			r.failures[i] = f
-			return
+			return f.own < 0 && old.own < 0
 		}
 	}
 	if f.own < 0 && f.kind == "engine_dead" && r.consq.count("engine_dead") > 8 {
-		return // counted; hundreds of them say the same
+		return true // hundreds of them say the same
 	}
 	if len(r.failures) < maxFailures {
 		r.failures = append(r.failures, f)
 	} else {
 		r.dropped++
 	}
+	return f.own < 0
 }
 
 // startReport tells whether an exception's text says that another process could

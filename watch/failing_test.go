@@ -1,11 +1,13 @@
 package watch
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -482,10 +484,11 @@ func TestOrphanIsClosed(t *testing.T) {
 	wantEvents(t, b, id, eventOpened, eventClosed)
 }
 
-// The same text under another name is not another incident.
+// The same text under another name is not another incident, and is told of.
 func TestSameCrashUnderAnotherName(t *testing.T) {
 	b := newBench(t, crashes(t, crash, 1))
 	t.Cleanup(b.close)
+	b.tolerant = true
 	b.start()
 	b.feedAll()
 	b.rest(70)
@@ -493,7 +496,52 @@ func TestSameCrashUnderAnotherName(t *testing.T) {
 	b.at, b.next = 0, 0
 	b.feedAll()
 	b.rest(70)
-	b.one()
+	id := b.one()
+	if len(b.warned) != 1 || b.warned[0].Error() != "incident "+id+" in /var/log/copy.log stands in another log too, and is told there" {
+		t.Errorf("warned of %v", b.warned)
+	}
+}
+
+// Replicas that start in the same second, under the same pids and with the same
+// raw text, are two servers; so are those that differ in their pids alone.
+func TestReplicasThatFailAlike(t *testing.T) {
+	first := fixture(t, "vllm-h200/v0251-device-assert.log")
+	cut := bytes.Index(first, []byte("/pytorch/aten"))
+	later := func(text []byte, minutes string) []byte {
+		return append(bytes.Clone(text[:cut]), regexp.MustCompile(`(\d\d-\d\d \d\d):\d\d(:\d\d)`).ReplaceAll(text[cut:], []byte("${1}:"+minutes+"${2}"))...)
+	}
+	for name, second := range map[string][]byte{
+		"in other containers": later(first, "59"),
+		"under other pids":    bytes.ReplaceAll(first, []byte("pid=8"), []byte("pid=78")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, first)
+			t.Cleanup(b.close)
+			b.start()
+			b.feedAll()
+			b.rest(70)
+			b.path, b.log = "/var/log/other.log", second
+			b.at, b.next = 0, 0
+			b.feedAll()
+			b.rest(70)
+			ids := b.opened()
+			if len(ids) != 2 {
+				t.Fatalf("opened %v", ids)
+			}
+			// Read again, both are known.
+			b.disk.saved = map[string]tailer.Checkpoint{}
+			b.start()
+			b.feedAll()
+			b.rest(70)
+			b.path, b.log = logPath, first
+			b.at, b.next = 0, 0
+			b.feedAll()
+			b.rest(70)
+			if got := b.opened(); len(got) != 2 {
+				t.Errorf("opened again: %v", got)
+			}
+		})
+	}
 }
 
 func TestNoticeCarriesThePrintedTime(t *testing.T) {

@@ -3,6 +3,7 @@ package watch
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -35,6 +36,11 @@ type liveRun struct {
 	changed        int
 	told           int // of changed, when the incident was last worded; -1 for never
 	worded         time.Time
+	// news is what of changed is more than a number, toldNews the same when the
+	// incident was last worded. pace is the time to the next wording if there is
+	// none: a dead server that is asked on fails for hours.
+	news, toldNews int
+	pace           time.Duration
 	// from is where a restart must read again, while the run is pinned.
 	from parser.Pos
 }
@@ -147,7 +153,7 @@ func (s *stream) note(states []matcher.Live, now time.Time) {
 		if r.lastSaw.IsZero() || now.Sub(r.lastSaw) > s.d.opt.Gather {
 			r.burst = now
 		}
-		r.changed, r.lastSaw = l.Changed, now
+		r.changed, r.news, r.lastSaw = l.Changed, l.Changed-l.Repeats, now
 		if r.record == nil {
 			r.closed = false // what came to nothing may yet be a part of something
 		}
@@ -197,14 +203,36 @@ func (s *stream) due(r *liveRun, l matcher.Live, now time.Time, final bool) bool
 		return true
 	case now.Sub(r.worded) < s.d.opt.Quiet:
 		return false
+	case r.record != nil && r.told >= 0 && r.news == r.toldNews && !s.ending(r, now):
+		return now.Sub(r.worded) >= r.pace
 	}
 	return now.Sub(r.burst) >= s.d.opt.Gather || now.Sub(r.lastSaw) >= s.d.opt.Quiet
+}
+
+// ending tells that an incident is about to be closed, or that no more comes for
+// now: then its numbers are told as they are.
+func (s *stream) ending(r *liveRun, now time.Time) bool {
+	return now.Sub(r.lastSaw) >= s.d.opt.Settle || !r.closed && now.Sub(r.record.Opened) >= s.d.opt.CloseAfter
+}
+
+// maxPace is the longest time between two updates that change numbers only.
+const maxPace = 10 * time.Minute
+
+// step sets the time to the next wording.
+func (r *liveRun) step(quiet time.Duration) {
+	if r.news != r.toldNews || r.pace == 0 {
+		r.pace = quiet
+	} else {
+		r.pace = min(10*r.pace, maxPace)
+	}
+	r.toldNews = r.news
 }
 
 // tell opens or updates the incident of a run. The record is on disk before
 // anything is published.
 func (s *stream) tell(r *liveRun, l matcher.Live, now time.Time, final bool) {
 	r.told, r.worded = r.changed, now
+	r.step(s.d.opt.Quiet)
 	if len(l.Incidents) == 0 {
 		if r.record != nil && r.ended {
 			s.count(r, s.t.Consequences(l.Run), now)
@@ -255,10 +283,16 @@ func (s *stream) place(in *matcher.Incident) {
 }
 
 func (s *stream) open(r *liveRun, run string, in matcher.Incident, now time.Time) {
-	if s.d.opt.Store.has(in.ID) {
+	id := in.ID
+	if s.d.opt.Store.has(id) && s.anothers(in) {
+		id = idIn(id, s.path)
+	}
+	if s.d.opt.Store.has(id) {
 		// Told before under another run's name, or in another log.
-		if s.adopt(r, in.ID); r.record != nil {
+		if s.adopt(r, id); r.record != nil {
 			s.update(r, in, now)
+		} else {
+			s.d.warn(fmt.Errorf("incident %s in %s stands in another log too, and is told there", id, s.path))
 		}
 		return
 	}
@@ -268,8 +302,9 @@ func (s *stream) open(r *liveRun, run string, in matcher.Incident, now time.Time
 	added := s.recur(&in, run, now)
 	in.Evidence = append(in.Evidence, added...)
 	r.record = &Record{
-		Printed: in.PrintedTime(), Path: s.path, Run: run, Root: in.ID, Added: added, Opened: now, Updated: now, Counted: s.place0(),
+		Printed: in.PrintedTime(), Failed: in.FailedTime(), Path: s.path, Run: run, Root: in.ID, Added: added, Opened: now, Updated: now, Counted: s.place0(),
 	}
+	in.ID = id
 	r.record.Sources = s.localize(&in)
 	r.record.Incident = in
 	s.d.metrics.incident(in)

@@ -596,3 +596,46 @@ func TestPositionsIndexTheSources(t *testing.T) {
 		}
 	}
 }
+
+// A dead server that is asked on fails for hours. Its incident is told again
+// ever more rarely, while only a number grows, and ends with the right one.
+func TestUpdatesOfANumberComeRarely(t *testing.T) {
+	for name, kill := range map[string]bool{"one life": false, "killed in between": true} {
+		t.Run(name, func(t *testing.T) {
+			b := oneBench(t, crashes(t, crash, 1))
+			b.feedAll()
+			b.rest(2)
+			id := b.one()
+			before := len(b.told)
+			for i := range 40 * 60 {
+				at := base.Add(time.Duration(i) * time.Second).Format("01-02 15:04:05")
+				for range 4 {
+					b.add("(APIServer pid=2476) ERROR " + at + " [serving.py:1] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.\n" +
+						"(APIServer pid=2476) INFO:     127.0.0.1:5 - \"POST /v1/completions HTTP/1.1\" 500 Internal Server Error\n")
+				}
+				b.feedAll()
+				b.rest(1)
+				if kill && i == 1000 {
+					b.save()
+					b.start()
+				}
+			}
+			b.rest(70)
+			if n := len(b.told) - before; n < 4 || n > 20 {
+				t.Errorf("told %d times", n)
+			}
+			got, want := b.last(id).Incident.Consequences, postmortem(t, b.log)[0].Consequences
+			if diff := cmp.Diff(counts(want), counts(got)); diff != "" {
+				t.Errorf("(-postmortem +live):\n%s", diff)
+			}
+		})
+	}
+}
+
+func counts(list []matcher.Consequence) map[string]int {
+	n := map[string]int{}
+	for _, c := range list {
+		n[c.Kind+" "+c.What] += c.Count
+	}
+	return n
+}

@@ -26,6 +26,8 @@ type Record struct {
 	Incident matcher.Incident `json:"incident"`
 	// Printed is the root's time as the log prints it.
 	Printed string `json:"printed"`
+	// Failed is the earliest printed time of what failed in the run.
+	Failed string `json:"failed,omitempty"`
 	// Path is the followed log, Run names the run within it.
 	Path string `json:"path"`
 	Run  string `json:"run"`
