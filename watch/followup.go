@@ -11,13 +11,14 @@ import (
 // changes. Each start is looked at: the first one after a crash is often the
 // service manager's, the change comes later.
 func (s *stream) followUp(states []matcher.Live, now time.Time) {
+	order := runOrder(states)
 	for _, l := range states {
 		if !l.Ready || !l.Banner || l.Over || s.failed(l.Run) {
 			continue
 		}
 		port := portOr8000(l.Port)
 		e := s.ledger.latest(func(e entry) bool {
-			return e.Run != l.Run && e.Port == port && notAfter(e.Printed, l.StartTime)
+			return e.Run != l.Run && e.Port == port && earlier(e, order, l.Run, l.StartTime)
 		})
 		if e == nil || e.FollowedRun == l.Run {
 			continue
@@ -54,6 +55,27 @@ func portOr8000(p string) string {
 		return "8000"
 	}
 	return p
+}
+
+// runOrder numbers the runs in reach in the order of the log.
+func runOrder(states []matcher.Live) map[string]int {
+	order := map[string]int{}
+	for i, l := range states {
+		order[l.Run] = i
+	}
+	return order
+}
+
+// earlier tells whether an incident came before another run: by their order in
+// the log, if both are in reach, for a clock can be set back; else by the time
+// printed in that run.
+func earlier(e entry, order map[string]int, run, printed string) bool {
+	first, knownFirst := order[e.Run]
+	then, knownThen := order[run]
+	if knownFirst && knownThen {
+		return first < then
+	}
+	return notAfter(e.Printed, printed)
 }
 
 // notAfter tells whether one printed time can be before another. They have no
@@ -139,8 +161,9 @@ func (s *stream) held(now time.Time) {
 // of that.
 func (s *stream) recur(in *matcher.Incident, run string, now time.Time) []matcher.Evidence {
 	class, mechanism := in.Verdict.Class, deref(in.Verdict.Mechanism)
+	order := runOrder(s.t.Live(nil))
 	e := s.ledger.latest(func(e entry) bool {
-		return e.Run != run && e.Class == class && class != "unknown" && e.Mechanism == mechanism && notAfter(e.Printed, in.PrintedTime())
+		return e.Run != run && e.Class == class && class != "unknown" && e.Mechanism == mechanism && earlier(e, order, run, in.PrintedTime())
 	})
 	if e == nil {
 		return nil

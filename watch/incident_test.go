@@ -639,3 +639,31 @@ func counts(list []matcher.Consequence) map[string]int {
 	}
 	return n
 }
+
+// A clock that is set back between two runs, as at the end of summer time, does
+// not hide that the second one came after the first.
+func TestRunsInTheOrderOfTheLog(t *testing.T) {
+	text := crashes(t, crash, 2)
+	b := oneBench(t, append(bytes.Clone(shifted(text[:len(text)/2], 45)), shifted(text[:len(text)/2], 1)...))
+	b.feedAll()
+	b.rest(70)
+	ids := b.opened()
+	if len(ids) != 2 {
+		t.Fatalf("opened %v", ids)
+	}
+	var got []string
+	for _, n := range b.told {
+		if n.Event == eventOpened {
+			got = append(got, fmt.Sprint(n.Incident.Status, " ", n.Incident.Occurrences))
+		}
+	}
+	if diff := cmp.Diff([]string{"new 1", "recurring 2"}, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, n := range b.told {
+		if n.Event == eventFollowup {
+			return
+		}
+	}
+	t.Error("no follow-up")
+}
