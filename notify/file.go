@@ -61,7 +61,7 @@ func (f *File) Send(_ context.Context, n Notice, s State) (State, bool, error) {
 		n.Event = EventOpened
 	}
 	next := eventState{Opened: true, Last: st.Last}
-	if f.unsynced == "" && (wanted == EventOpened && opened || f.seen.has(id, wanted, n.Time)) {
+	if f.unsynced == "" && (wanted == EventOpened && opened || f.seen.has(id, wanted, n.Incident.Followup)) {
 		return encodeState(next), false, nil
 	}
 	line, err := f.line(n)
@@ -105,7 +105,7 @@ func (f *File) append(line []byte, n Notice, sum, last string) (err error) {
 	if _, err := file.Write(append(line, '\n')); err != nil {
 		return err
 	}
-	f.seen.note(n.Incident.ID, n.Event, n.Time, sum)
+	f.seen.note(n.Incident.ID, n.Event, n.Incident.Followup, sum)
 	f.unsynced = sum
 	if err := file.Sync(); err != nil {
 		return err

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"diagnose/matcher"
 	"encoding/json"
 	"errors"
 	"os"
@@ -66,21 +67,27 @@ func TestFileEvents(t *testing.T) {
 }
 
 // A daemon whose state was not saved tells again what it told, later and with
-// newer words: the end of a record and a follow-up are written once.
+// newer words: the end of a record and what a follow-up says are written once.
 func TestFileWritesTheEndOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	for k := range 2 {
+	followup := func(found string, made ...string) Notice {
+		n := fileNotice(EventFollowup, "a", 1)
+		n.Incident.Followup = &matcher.Followup{RestartedAt: &found, ChangesMade: made}
+		return n
+	}
+	for k, found := range []string{"2026-11-30T02:40:00Z", "2026-11-30T02:40:10Z"} {
 		f := mustFile(t, path)
 		closed := fileNotice(EventClosed, "a", k+1)
 		closed.Time = closed.Time.Add(time.Duration(k) * time.Minute)
-		for _, n := range []Notice{fileNotice(EventOpened, "a", k+1), closed, fileNotice(EventFollowup, "a", k+1)} {
+		for _, n := range []Notice{fileNotice(EventOpened, "a", k+1), closed, followup(found)} {
 			sendAll(t, f, n, nil)
 		}
 	}
-	later := fileNotice(EventFollowup, "a", 2)
-	later.Time = later.Time.Add(time.Hour)
-	sendAll(t, mustFile(t, path), later, nil)
-	if got := strings.Join(fileEvents(t, path), ","); got != "opened a,closed a,followup a,followup a" {
+	// The change is made, taken back and made again.
+	for _, made := range [][]string{{"--x"}, {"--x"}, nil, {"--x"}} {
+		sendAll(t, mustFile(t, path), followup("2026-11-30T03:00:00Z", made...), nil)
+	}
+	if got := strings.Join(fileEvents(t, path), ","); got != "opened a,closed a"+strings.Repeat(",followup a", 4) {
 		t.Errorf("got %s", got)
 	}
 }

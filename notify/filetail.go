@@ -2,11 +2,11 @@ package notify
 
 import (
 	"bufio"
+	"diagnose/matcher"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
-	"time"
 )
 
 const (
@@ -20,40 +20,49 @@ const (
 // seenLines is what an incident file is known to hold.
 type seenLines struct {
 	opened map[string]bool
-	// ended holds the ids of incidents that were closed, and followups at their
-	// times: what a restart tells again is not written again.
-	ended map[string]bool
-	last  map[string]string // digest of each incident's last line
+	closed map[string]bool
+	// followed is what each incident's newest follow-up says.
+	followed map[string]string
+	last     map[string]string // digest of each incident's last line
 }
 
-func (s seenLines) note(id, event string, at time.Time, sum string) {
+func (s seenLines) note(id, event string, f *matcher.Followup, sum string) {
 	s.last[id] = sum
 	switch event {
 	case EventOpened:
 		s.opened[id] = true
-	case EventClosed, EventFollowup:
-		s.ended[endKey(id, event, at)] = true
+	case EventClosed:
+		s.closed[id] = true
+	case EventFollowup:
+		s.followed[id] = wordsOf(f)
 	}
 }
 
-// has tells whether a line that is written once is there.
-func (s seenLines) has(id, event string, at time.Time) bool {
-	return (event == EventClosed || event == EventFollowup) && s.ended[endKey(id, event, at)]
+// has tells whether a line that is not to be written twice is there: a restart
+// of a daemon whose state was not saved tells the end of an incident again, and
+// its newest follow-up.
+func (s seenLines) has(id, event string, f *matcher.Followup) bool {
+	return event == EventClosed && s.closed[id] || event == EventFollowup && s.followed[id] != "" && s.followed[id] == wordsOf(f)
 }
 
-// endKey names a line that is written once: an incident is closed once, and
-// followed up once at one time.
-func endKey(id, event string, at time.Time) string {
-	if event == EventClosed {
-		return id
+// wordsOf is what a follow-up says, without the time at which that was found.
+func wordsOf(f *matcher.Followup) string {
+	if f == nil {
+		return ""
 	}
-	return id + at.UTC().Format(time.RFC3339Nano)
+	g := *f
+	g.RestartedAt = nil
+	data, err := json.Marshal(g)
+	if err != nil {
+		return ""
+	}
+	return digest(string(data))
 }
 
 // readSeen reads the tail of an incident file. Lines that are torn or foreign
 // count for nothing.
 func readSeen(path string) (seenLines, error) {
-	s := seenLines{opened: map[string]bool{}, ended: map[string]bool{}, last: map[string]string{}}
+	s := seenLines{opened: map[string]bool{}, closed: map[string]bool{}, followed: map[string]string{}, last: map[string]string{}}
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return s, nil
@@ -81,14 +90,14 @@ func readSeen(path string) (seenLines, error) {
 			return s, err
 		}
 		var e struct {
-			Event    string    `json:"event"`
-			Time     time.Time `json:"time"`
+			Event    string `json:"event"`
 			Incident struct {
-				ID string `json:"id"`
+				ID       string            `json:"id"`
+				Followup *matcher.Followup `json:"followup"`
 			} `json:"incident"`
 		}
 		if json.Unmarshal(line, &e) == nil && e.Incident.ID != "" {
-			s.note(e.Incident.ID, e.Event, e.Time, digest(string(line)))
+			s.note(e.Incident.ID, e.Event, e.Incident.Followup, digest(string(line)))
 		}
 	}
 }
