@@ -2,7 +2,6 @@ package notify
 
 import (
 	"context"
-	"diagnose/matcher"
 	"encoding/json"
 	"errors"
 	"os"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"diagnose/matcher"
 
 	"pgregory.net/rapid"
 )

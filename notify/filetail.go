@@ -2,11 +2,12 @@ package notify
 
 import (
 	"bufio"
-	"diagnose/matcher"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
+
+	"diagnose/matcher"
 )
 
 const (

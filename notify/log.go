@@ -26,8 +26,11 @@ func (l *Log) Send(ctx context.Context, n Notice, s State) (State, bool, error) 
 	n = prepare(n)
 	i := n.Incident
 	level := slog.LevelError
-	if over(n) || n.Event == EventTest {
+	switch {
+	case over(n) || n.Event == EventTest:
 		level = slog.LevelInfo
+	case n.Event == EventUpdated: // the alarm was given
+		level = slog.LevelWarn
 	}
 	attrs := []slog.Attr{
 		slog.String("incident", i.ID),
@@ -49,6 +52,7 @@ func (l *Log) Send(ctx context.Context, n Notice, s State) (State, bool, error) 
 	)
 	text("recurrence_of", deref(i.RecurrenceOf), 100)
 	attrs = append(attrs, slog.String("status", condition(n)), slog.String("at", wholePosition(n.Sources, i.Root.At)))
+	text("log", n.Followed, 1000)
 	if n.Event != EventClosed { // it only ends what was told in full
 		attrs = append(attrs, slog.String("summary", cut(oneLine(i.Verdict.Summary), 1000)))
 		made, missing := afterwards(i)

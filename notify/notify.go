@@ -36,6 +36,8 @@ type Notice struct {
 	Time time.Time `json:"time"`
 	// Sources names the inputs that the incident's positions index.
 	Sources []string `json:"sources,omitempty"`
+	// Followed is the path of the log as this host follows it; it stays here.
+	Followed string `json:"-"`
 	// Printed is the failure's time as the log prints it, which may lack year and
 	// zone; taken from the incident, whose JSON does not carry it.
 	Printed string `json:"printed,omitempty"`

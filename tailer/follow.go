@@ -96,7 +96,7 @@ func (f *Follower) Run(ctx context.Context) error {
 
 	scan := time.NewTimer(0)
 	defer scan.Stop()
-	save := time.NewTicker(f.opt.SaveEvery)
+	save := time.NewTimer(f.until(f.opt.SaveEvery))
 	defer save.Stop()
 	failed := ""
 	for ctx.Err() == nil {
@@ -106,11 +106,13 @@ func (f *Follower) Run(ctx context.Context) error {
 			f.scan(ctx)
 		case <-scan.C:
 			f.scan(ctx)
-			scan.Reset(f.opt.Scan)
+			scan.Reset(f.until(f.opt.Scan))
 		case <-f.fresh:
 			f.save(&failed)
 		case <-save.C:
 			f.save(&failed)
+			f.opt.Pulse()
+			save.Reset(f.until(f.opt.SaveEvery))
 		}
 	}
 	f.mu.Lock()
@@ -124,6 +126,11 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 	return f.Flush()
 }
+
+// until is the time to the next multiple of d since the start. What is done
+// every so often is done at the same moments, so that a quiet process wakes up
+// once for all of it.
+func (f *Follower) until(d time.Duration) time.Duration { return d - time.Since(f.born)%d }
 
 // save warns of what fails, once until it fails in another way.
 func (f *Follower) save(failed *string) {

@@ -84,6 +84,8 @@ type Options struct {
 	// Warn is told what went wrong without ending anything: a Store that
 	// fails, a journal that ended. It may be called from any goroutine.
 	Warn func(error)
+	// Pulse is called once in SaveEvery.
+	Pulse func()
 	// Now is the clock of Idle and Line.ReadAt.
 	Now func() time.Time
 
@@ -158,6 +160,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Warn == nil {
 		o.Warn = func(error) {}
+	}
+	if o.Pulse == nil {
+		o.Pulse = func() {}
 	}
 	if len(o.JournalCommand) == 0 {
 		o.JournalCommand = []string{"journalctl"}

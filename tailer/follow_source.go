@@ -89,14 +89,13 @@ func (s *source) run(ctx context.Context) {
 	}
 }
 
-// untilTick is the time to the next look. All sources look at the same
-// moments, so that a quiet process wakes up once for all of them.
+// untilTick is the time to the next look.
 func (s *source) untilTick() time.Duration {
 	d := s.interval()
 	if s.hurry > 0 {
 		return d
 	}
-	return d - time.Since(s.f.born)%d
+	return s.f.until(d)
 }
 
 func (s *source) close() {

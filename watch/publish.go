@@ -62,7 +62,7 @@ func (s *stream) flush(r *liveRun) {
 	list := make([]notify.Notice, len(waiting))
 	for i, t := range waiting {
 		list[i] = notify.Notice{
-			Event: t.Event, Incident: r.record.Incident, Time: t.Time, Sources: r.record.Sources, Printed: r.record.Printed,
+			Event: t.Event, Incident: r.record.Incident, Time: t.Time, Sources: r.record.Sources, Printed: r.record.Printed, Followed: s.path,
 			Unsent: whyUnsent(r.record.Incident, s.d.opt.Historic),
 		}
 	}

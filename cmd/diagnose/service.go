@@ -101,7 +101,7 @@ func (s *service) build(stdin io.Reader) error {
 	}
 	s.follower, err = tailer.NewFollower(tailer.Options{
 		Paths: s.cfg.Paths, Journals: s.cfg.Journals, Stdin: stdin,
-		Store: s.daemon.Checkpoints(tailer.NewCheckpointFile(s.cfg.StateDir)), Runs: runFinder{}, Starts: startsRecord,
+		Store: s.daemon.Checkpoints(tailer.NewCheckpointFile(s.cfg.StateDir)), Runs: runFinder{}, Pulse: s.caughtUp, Starts: startsRecord,
 		// A quiet log's lines still come at once, through inotify; only a
 		// rotation of it is seen a second later.
 		IdleTick: 2 * time.Second, IdleEvery: 2 * time.Second,
@@ -247,8 +247,6 @@ func (s *service) run(ctx context.Context) error {
 	defer soon.Stop()
 	tick := time.NewTicker(s.systemd.interval())
 	defer tick.Stop()
-	ends := time.NewTicker(500 * time.Millisecond)
-	defer ends.Stop()
 	var broken error
 	for {
 		select {
@@ -259,8 +257,6 @@ func (s *service) run(ctx context.Context) error {
 			soon.Reset(time.Second)
 		case <-soon.C:
 			s.systemd.status(s.statusLine())
-		case <-ends.C:
-			s.caughtUp()
 			var over bool
 			if over, broken = s.inputEnded(); over {
 				cancel()
