@@ -28,6 +28,8 @@ type RunFinder interface {
 type Place struct{ Offset, Line int64 }
 
 const (
+	// defaultBack is Options.Back.
+	defaultBack = 64 << 20
 	// maxSought is how much text is searched for the start of the run, and
 	// excerpt how much is read from there.
 	maxSought = 4 << 30
@@ -38,6 +40,20 @@ const (
 	// before.
 	runsBack = 2
 )
+
+// StartBefore gives the start of the run before the last one that begins before
+// an offset, as a first start looks for it; the offset itself where none is in
+// reach.
+func StartBefore(runs RunFinder, f io.ReaderAt, before int64) int64 {
+	starts, err := runs.Back(f, before, defaultBack)
+	switch {
+	case err != nil || len(starts) == 0:
+		return before
+	case starts[0] <= shortFront:
+		return 0
+	}
+	return starts[0]
+}
 
 // beginning is where a log that was never followed is begun.
 type beginning struct {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"syscall"
 	"time"
 )
 
@@ -170,8 +169,10 @@ func (s *CheckpointFile) Load() (map[string]Checkpoint, error) {
 // freeName gives a name under which nothing else is kept.
 func freeName(name string, data []byte) string {
 	for i, free := 1, name; ; i++ {
-		kept, err := os.ReadFile(free)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(kept, data) || errors.Is(err, syscall.ENAMETOOLONG) {
+		if _, err := os.Lstat(free); err != nil {
+			return free // or what comes next says why not
+		}
+		if kept, err := os.ReadFile(free); err == nil && bytes.Equal(kept, data) {
 			return free
 		}
 		free = fmt.Sprintf("%s-%d", name, i)

@@ -147,7 +147,7 @@ func (o Options) withDefaults() Options {
 		o.MaxLine = defaultMaxLine
 	}
 	if o.Back <= 0 {
-		o.Back = 64 << 20
+		o.Back = defaultBack
 	}
 	if o.Burst <= 0 {
 		o.Burst = 256 << 10

@@ -125,7 +125,7 @@ func (d *Daemon) rewound(path string, c tailer.Checkpoint) tailer.Checkpoint {
 	if !isFile(info, at.Device, at.Inode) || info.Size() < at.Offset {
 		return c
 	}
-	start := d.opt.RunStart(path, f, at.Offset)
+	start := d.opt.RunStart(f, at.Offset)
 	if start >= at.Offset {
 		return c
 	}

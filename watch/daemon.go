@@ -24,7 +24,7 @@ type Options struct {
 	Commit func(ref tailer.SourceRef, offset, line int64)
 	// RunStart finds the start of a run before an offset, as the follower's
 	// FirstStart; without it the start of a run that is lost stays so.
-	RunStart func(path string, f *os.File, before int64) int64
+	RunStart func(f *os.File, before int64) int64
 	// Warn is told what went wrong without ending anything. It may be called
 	// from any goroutine, and often with the same error.
 	Warn func(error)

@@ -296,7 +296,7 @@ func TestCheckpointGoesBackToTheStart(t *testing.T) {
 	}
 	d, err := New(Options{
 		Catalog: catalogue(t), Store: store,
-		RunStart: func(_ string, _ *os.File, before int64) int64 { return before - 1000 },
+		RunStart: func(_ *os.File, before int64) int64 { return before - 1000 },
 	})
 	if err != nil {
 		t.Fatal(err)

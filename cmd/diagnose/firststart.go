@@ -16,8 +16,9 @@ var (
 	// argsMarks stand in the line with the arguments, which every server prints
 	// once (vllm/entrypoints).
 	argsMarks = [][]byte{[]byte("non-default args: {"), []byte("args: Namespace(")}
-	// bannerMarks stand a few lines above it.
-	bannerMarks = [][]byte{[]byte("█  version "), []byte("vLLM API server version "), []byte("vLLM server version ")}
+	// versionMarks, and the logo, stand a few lines above it.
+	versionMarks = [][]byte{[]byte("vLLM API server version "), []byte("vLLM server version ")}
+	bannerMarks  = append([][]byte{[]byte("█  version ")}, versionMarks...)
 )
 
 // bannerReach is how far above its arguments a banner is looked for, in bytes.
@@ -64,9 +65,9 @@ func (runFinder) Forward(ctx context.Context, text io.Reader) (starts []tailer.P
 	return starts, size, err
 }
 
-func containsAny(line []byte, marks [][]byte) bool {
+func containsAny(text []byte, marks [][]byte) bool {
 	for _, m := range marks {
-		if bytes.Contains(line, m) {
+		if bytes.Contains(text, m) {
 			return true
 		}
 	}

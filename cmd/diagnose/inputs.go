@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -129,12 +130,10 @@ var kernelLine = regexp.MustCompile(`^(<\d+>)?(\[ *\d+\.\d{6}\] |\[[A-Z][a-z]{2}
 
 // startMarks are literals of a start banner, one of which every release prints
 // (vllm/entrypoints, v1/engine/core.py).
-var startMarks = [][]byte{
-	[]byte("non-default args: {"), []byte("vLLM API server version "), []byte("vLLM server version "),
+var startMarks = slices.Concat(argsMarks, versionMarks, [][]byte{
 	// In full: the dump of a crash also names the engine and its version.
 	[]byte("Initializing an LLM engine (v"), []byte("Initializing a V0 LLM engine (v"), []byte("Initializing a V1 LLM engine (v"),
-	[]byte("args: Namespace("),
-}
+})
 
 // readBack gives the older generations that are needed to see the start of the
 // run in which a log begins.
@@ -171,10 +170,8 @@ func hasStart(name string) (bool, error) {
 	for {
 		n, err := src.Read(buf[keep:])
 		chunk := buf[:keep+n]
-		for _, m := range startMarks {
-			if bytes.Contains(chunk, m) {
-				return true, nil
-			}
+		if containsAny(chunk, startMarks) {
+			return true, nil
 		}
 		if err == io.EOF {
 			return false, nil

@@ -93,7 +93,7 @@ func (s *service) build(stdin io.Reader) error {
 	t := s.cfg.Timing
 	s.daemon, err = watch.New(watch.Options{
 		Catalog: s.cat, Store: s.store, Publish: s.fan.publish, Host: host, Warn: seldom(s.log.Error, "watch"),
-		RunStart: runStart,
+		RunStart: func(f *os.File, before int64) int64 { return tailer.StartBefore(runFinder{}, f, before) },
 		Gather:   t.Gather, Settle: t.Settle, CloseAfter: t.CloseAfter, Historic: t.Historic, HeldAfter: t.HeldAfter,
 	})
 	if err != nil {
@@ -120,20 +120,6 @@ func (s *service) build(stdin io.Reader) error {
 		s.log.Warn("only root can list the incidents", "error", err.Error())
 	}
 	return nil
-}
-
-// runStart is where the run before the last one begins, as far back as a first
-// start looks; the offset itself where no start is in reach.
-func runStart(_ string, f *os.File, before int64) int64 {
-	const back = 64 << 20
-	starts, err := runFinder{}.Back(f, before, back)
-	switch {
-	case err != nil || len(starts) == 0:
-		return before
-	case starts[0] <= bannerReach:
-		return 0 // only so are lines counted, and what stands before is short
-	}
-	return starts[0]
 }
 
 // buildCatalog loads the knowledge. A bad overlay does not stop the daemon:
