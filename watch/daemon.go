@@ -48,15 +48,22 @@ type Options struct {
 	HeldAfter time.Duration
 }
 
+// Defaults of the durations that limit each other.
+const (
+	DefaultGather     = 3 * time.Second
+	DefaultSettle     = 5 * time.Second
+	DefaultCloseAfter = time.Minute
+)
+
 func (o *Options) defaults() {
 	for _, d := range []struct {
 		v   *time.Duration
 		def time.Duration
 	}{
-		{&o.Gather, 3 * time.Second},
+		{&o.Gather, DefaultGather},
 		{&o.Quiet, time.Second},
-		{&o.Settle, 5 * time.Second},
-		{&o.CloseAfter, time.Minute},
+		{&o.Settle, DefaultSettle},
+		{&o.CloseAfter, DefaultCloseAfter},
 		{&o.LookBack, 5 * time.Minute},
 		{&o.Historic, time.Hour},
 		{&o.HeldAfter, 7 * 24 * time.Hour},

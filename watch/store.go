@@ -343,11 +343,17 @@ func (s *Store) loadStart(path, key string) (start runStart, raw []byte, err err
 
 // keepAside gives a file another name, one that no file has.
 func keepAside(path, as string) (kept string, err error) {
-	kept = path + "." + as
+	kept = FreeName(path + "." + as)
+	return kept, os.Rename(path, kept)
+}
+
+// FreeName gives a name that no file has: the given one, or with a number.
+func FreeName(name string) string {
+	free := name
 	for i := 2; ; i++ {
-		if _, err := os.Lstat(kept); err != nil {
-			return kept, os.Rename(path, kept)
+		if _, err := os.Lstat(free); err != nil {
+			return free
 		}
-		kept = fmt.Sprintf("%s.%s-%d", path, as, i)
+		free = fmt.Sprintf("%s-%d", name, i)
 	}
 }

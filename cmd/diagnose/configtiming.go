@@ -3,13 +3,8 @@ package main
 import (
 	"fmt"
 	"time"
-)
 
-// Defaults of the durations that are held against each other (watch.Options).
-const (
-	defaultGather     = 3 * time.Second
-	defaultSettle     = 5 * time.Second
-	defaultCloseAfter = time.Minute
+	"diagnose/watch"
 )
 
 // checkTiming finds durations that contradict each other, and zeros: a zero is
@@ -20,9 +15,9 @@ func (c config) checkTiming(found *problems) {
 		name, def string
 		is        time.Duration
 	}{
-		{"gather", defaultGather.String(), t.Gather},
-		{"settle", defaultSettle.String(), t.Settle},
-		{"close_after", defaultCloseAfter.String(), t.CloseAfter},
+		{"gather", watch.DefaultGather.String(), t.Gather},
+		{"settle", watch.DefaultSettle.String(), t.Settle},
+		{"close_after", watch.DefaultCloseAfter.String(), t.CloseAfter},
 		{"historic", "1h", t.Historic},
 		{"held_after", "168h", t.HeldAfter},
 	} {
@@ -37,11 +32,11 @@ func (c config) checkTiming(found *problems) {
 		}
 		return d
 	}
-	most := or(t.CloseAfter, defaultCloseAfter)
+	most := or(t.CloseAfter, watch.DefaultCloseAfter)
 	for _, d := range []struct {
 		name string
 		is   time.Duration
-	}{{"gather", or(t.Gather, defaultGather)}, {"settle", or(t.Settle, defaultSettle)}} {
+	}{{"gather", or(t.Gather, watch.DefaultGather)}, {"settle", or(t.Settle, watch.DefaultSettle)}} {
 		switch field := "timing." + d.name; {
 		case most < 0 || d.is <= most:
 		case found.given(field):

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"diagnose/watch"
+
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 )
@@ -38,14 +40,7 @@ func openOutboxDB(dir string, log *slog.Logger) (*bolt.DB, error) {
 
 // moveAside keeps a queue that cannot be used under another name.
 func moveAside(path string, log *slog.Logger, why error) error {
-	name := fmt.Sprintf("%s.bad-%d", path, time.Now().Unix())
-	aside := name
-	for i := 2; ; i++ {
-		if _, err := os.Lstat(aside); err != nil {
-			break
-		}
-		aside = fmt.Sprintf("%s-%d", name, i)
-	}
+	aside := watch.FreeName(fmt.Sprintf("%s.bad-%d", path, time.Now().Unix()))
 	if err := os.Rename(path, aside); err != nil {
 		return fmt.Errorf("state directory: %w", errors.Join(why, err))
 	}
