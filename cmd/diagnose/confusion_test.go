@@ -3,14 +3,11 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"diagnose/matcher"
 	"diagnose/parser"
@@ -86,20 +83,7 @@ func TestConfusion(t *testing.T) {
 	}
 	got := confusionTable(all)
 	t.Log("\n" + got[:strings.Index(got, "## By class")])
-	file := filepath.Join("..", "..", "docs", "confusion.md")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v (go test ./cmd/diagnose -run TestConfusion -update writes it)", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("docs/confusion.md is stale (-want +got), to be read and then accepted with -update:\n%s", diff)
-	}
+	written(t, filepath.Join("..", "..", "docs", "confusion.md"), got)
 }
 
 // answered runs the program on a log.

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"diagnose/matcher"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestEntryFormat: docs/entry-format.md is what the code says of an entry.
@@ -24,18 +22,5 @@ func TestEntryFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(top, "docs", "entry-format.md")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v (go test ./cmd/diagnose -run TestEntryFormat -update writes it)", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("docs/entry-format.md is stale (-want +got); -update rewrites it:\n%s", diff)
-	}
+	written(t, filepath.Join(top, "docs", "entry-format.md"), got)
 }

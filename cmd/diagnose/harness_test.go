@@ -80,7 +80,12 @@ func valid(data []byte) error {
 // golden compares got with a file under testdata/golden, or rewrites it.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	file := filepath.Join("testdata", "golden", name)
+	written(t, filepath.Join("testdata", "golden", name), got)
+}
+
+// written compares got with a file, or rewrites it.
+func written(t *testing.T, file, got string) {
+	t.Helper()
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
@@ -95,6 +100,6 @@ func golden(t *testing.T, name, got string) {
 		t.Fatalf("%v (go test ./cmd/diagnose -update writes it)", err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got), to be read and then accepted with -update:\n%s", name, diff)
+		t.Errorf("%s (-want +got), to be read and then accepted with -update:\n%s", file, diff)
 	}
 }
