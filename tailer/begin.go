@@ -77,7 +77,7 @@ func (s *source) beginBack(ctx context.Context, path string, file *os.File, info
 	}
 	names := s.namesOfRuns(path)
 	wanted := s.candidateNames(names)
-	older := withoutLive(s.candidates(names...), live)
+	older := s.withoutLive(s.candidates(names...), live)
 	defer closeCandidates(older) // not before: while open, no inode is given again
 	b := s.plan(ctx, append(slices.Clone(older), live))
 	now, err := os.Stat(path)
@@ -122,17 +122,6 @@ func (s *source) namesOfRuns(path string) []string {
 		names = append(names, s.runsSince(strconv.Itoa(n-1)+".log", path)...)
 	}
 	return names
-}
-
-// withoutLive drops what is the live file, or a rotator's copy of it.
-func withoutLive(all []*candidate, live *candidate) []*candidate {
-	return slices.DeleteFunc(all, func(c *candidate) bool {
-		drop := c.id == live.id || c.copyOf(live.file)
-		if drop {
-			closeCandidates([]*candidate{c})
-		}
-		return drop
-	})
 }
 
 // plan finds the place in candidates of which the last one is live.

@@ -116,15 +116,7 @@ func (s *source) remaining(path string) (lives []*life, lost []Position, whole b
 	live := newCandidate(real)
 	all := s.candidates(names...)
 	if live != nil {
-		var kept []*candidate
-		for _, c := range all {
-			if c.id == live.id || (c.copyOf(live.file) && !s.matchesAny(c)) {
-				closeCandidates([]*candidate{c})
-				continue
-			}
-			kept = append(kept, c)
-		}
-		all = append(kept, live)
+		all = append(s.withoutLive(all, live), live)
 	}
 	defer func() { closeCandidates(all) }()
 	from, at, lost := s.locate(all, live)
@@ -235,6 +227,18 @@ func (s *source) firstAfter(all []*candidate, p Position) int {
 		}
 	}
 	return len(all)
+}
+
+// withoutLive drops what is the live file, or a rotator's copy of it that no
+// checkpoint names.
+func (s *source) withoutLive(all []*candidate, live *candidate) []*candidate {
+	return slices.DeleteFunc(all, func(c *candidate) bool {
+		drop := c.id == live.id || c.copyOf(live.file) && !s.matchesAny(c)
+		if drop {
+			closeCandidates([]*candidate{c})
+		}
+		return drop
+	})
 }
 
 func (s *source) matchesAny(c *candidate) bool {
